@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 
 import kafka
 import pytest
@@ -49,7 +50,10 @@ def make(cluster: Cluster, topic: str, **configs: str) -> None:
 
 
 def produce(
-    cluster: Cluster, topic: str, records: list[tuple[str | None, str | None]], **settings: object
+    cluster: Cluster,
+    topic: str,
+    records: Sequence[tuple[str | None, str | None]],
+    **settings: object,
 ) -> list[KafkaError]:
     """Return what was refused."""
     refused: list[KafkaError] = []
@@ -117,10 +121,19 @@ def read_by_kafka_python(cluster: Cluster, topic: str) -> list[tuple[bytes | Non
     return found
 
 
+def noise(number: int) -> str:
+    """Return characters that no codec makes much of."""
+    return sha256(b"%d" % number).hexdigest()
+
+
+FILLERS = [("filler", "".join(map(noise, range(each, each + 16)))) for each in range(0, 640, 16)]
+"""So many bytes that further segments begin."""
+
+
 def load(topic: str) -> tuple[list[tuple[str | None, str | None]], Found]:
     """Return many rounds of the same keys, some of which go in the end, and what is left."""
     records: list[tuple[str | None, str | None]] = [
-        (f"key-{key}", f"{topic} round {number} " + "x" * 80)
+        (f"key-{key}", f"{topic} round {number} {noise(number * KEYS + key)}")
         for number in range(ROUNDS)
         for key in range(KEYS)
     ]
@@ -128,8 +141,7 @@ def load(topic: str) -> tuple[list[tuple[str | None, str | None]], Found]:
     left: Found = {key.encode(): value.encode() for key, value in records if key and value}
     for key in range(5):
         del left[f"key-{key}".encode()]
-    records += [("filler", "y" * 1_000)] * 60
-    return records, {**left, b"filler": b"y" * 1_000}
+    return [*records, *FILLERS], {**left, b"filler": FILLERS[-1][1].encode()}
 
 
 def values_of(found: list[tuple[bytes | None, bytes | None]]) -> Found:
@@ -147,7 +159,7 @@ def test_stock_clients_read_the_newest_record_of_each_key(cluster: Cluster, code
     assert values_of(read_by_librdkafka(cluster, topic)) == left
 
     def is_compacted() -> int:
-        again = produce(cluster, topic, [("filler", "y" * 1_000)] * 25, **settings)
+        again = produce(cluster, topic, FILLERS, **settings)
         assert again == []
         count = len(read_by_librdkafka(cluster, topic))
         return count if count < KEYS * ROUNDS // 4 else 0
@@ -167,7 +179,7 @@ def test_a_leader_that_dies_leaves_a_compacted_log_that_others_serve(cluster: Cl
     leader = client.list_topics(topic, WITHIN_S).topics[topic].partitions[0].leader
     cluster.kill(leader)
     cluster.start_node(leader)
-    assert produce(cluster, topic, [("filler", "y" * 1_000)] * 40) == []
+    assert produce(cluster, topic, FILLERS) == []
     assert values_of(read_by_librdkafka(cluster, topic)) == left
 
 
