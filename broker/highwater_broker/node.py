@@ -11,6 +11,7 @@ from collections import Counter
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.control_requests import ControlRequests
 from highwater_broker.controller_client import ControllerClient
+from highwater_broker.coordinator.service import GroupService
 from highwater_broker.coordinator.topic_size import OffsetsTopicSize
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.fetcher import FetcherContext
@@ -114,6 +115,9 @@ class BrokerNode:
             settings, self._toggles, runtime, trace, self._logs, self._replicas, points
         )
         self._cleaner = LogCleaner(settings, runtime, trace, self._logs, self._replicas)
+        self._groups = GroupService(
+            settings, ports, self._replicas, self._purgatory, self._offsets_topic_size
+        )
         self._control = ControlRequests(
             runtime, self._registration.registered, self._replicas, self.snapshot, points
         )
@@ -173,6 +177,7 @@ class BrokerNode:
             propose_isr=self._isr_writer.submit,
             disk_refused=self._logs.suspect,
             registered_epoch=self._registered_epoch,
+            role_changed=lambda key: self._groups.role_changed(key),
         )
 
     def _fetcher_context(self) -> FetcherContext:
@@ -266,6 +271,7 @@ class BrokerNode:
         self._scope.spawn("LogFolderAnnouncer", self._announcer.run())
         self._checkpointer.start(self._scope)
         self._scope.spawn("LogCleaner", self._cleaner.run())
+        self._groups.start(self._scope)
         await self._stop_requested.wait()
         await self._shut_down()
         self._ports.trace.emit(EventKind.NODE_STOPPED, reason="requested")

@@ -152,6 +152,16 @@ class BrokerSettings:
     offsets_topic_segment_bytes: int = 100 * MEBIBYTE
     offsets_commit_timeout_ms: int = 5_000
     """How long a commit of offsets waits for the replicas in sync."""
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    """How long offsets are kept once nobody uses them (KIP-211)."""
+    offsets_retention_check_interval_ms: int = 600_000
+    offset_metadata_max_bytes: int = 4_096
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    """How long the first rebalance of an empty group waits for more members."""
+    group_max_size: int = 2**31 - 1
+    """Members of one group."""
     default_replication_factor: int = 1
     num_partitions: int = 1
 

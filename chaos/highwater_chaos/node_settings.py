@@ -51,6 +51,13 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "offsets_topic_min_insync_replicas": (0, None),
     "offsets_topic_segment_bytes": (14, 2**31 - 1),
     "offsets_commit_timeout_ms": (1, None),
+    "offsets_retention_ms": (0, None),
+    "offsets_retention_check_interval_ms": (1, None),
+    "offset_metadata_max_bytes": (0, None),
+    "group_min_session_timeout_ms": (1, None),
+    "group_max_session_timeout_ms": (1, None),
+    "group_initial_rebalance_delay_ms": (0, None),
+    "group_max_size": (1, 2**31 - 1),
     "default_replication_factor": (1, None),
     "num_partitions": (1, None),
     **{

@@ -86,6 +86,7 @@ class EventKind(StrEnum):
     GROUP_LOAD_FAILED = "group_load_failed"  # [error, what] it is tried again
     GROUP_LOAD_ENDED = "group_load_ended"  # [since_epoch, read_up_to, groups, offsets, skipped]
     GROUP_UNLOADED = "group_unloaded"  # [since_epoch, was_loaded]
+    OFFSETS_EXPIRED = "offsets_expired"  # [group, partitions] their tombstones are committed
 
     # Group coordinator
     GROUP_STATE_CHANGED = "group_state_changed"  # [group, generation, from_state, to_state, reason]

@@ -7,6 +7,7 @@ Source: Kafka's GroupMetadataManager.appendForGroup; its answers by the append's
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from highwater_broker.coordinator.ownership import Ownership, Term
@@ -42,6 +43,12 @@ class OffsetsLog:
         self._purgatory = purgatory
         self._runtime = runtime
         self._timeout_ms = timeout_ms
+        self._under_way: Counter[str] = Counter()
+        """How many appends of a group are not answered yet."""
+
+    def is_idle(self, group_id: str) -> bool:
+        """Return whether all that was appended for the group has been answered."""
+        return group_id not in self._under_way
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
         """Return once the records are committed, or why they may not be; see seams.Appends.
@@ -56,7 +63,13 @@ class OffsetsLog:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if not records:
             return ErrorCode.NONE
-        return await self._append(term, records)
+        self._under_way[group_id] += 1
+        try:
+            return await self._append(term, records)
+        finally:
+            self._under_way[group_id] -= 1
+            if not self._under_way[group_id]:
+                del self._under_way[group_id]
 
     async def _append(self, term: Term, records: Sequence[GroupRecord]) -> ErrorCode:
         partition, now_ms = term.partition, self._runtime.wall_clock_ms()

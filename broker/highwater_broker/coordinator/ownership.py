@@ -56,16 +56,19 @@ class Ownership:
         partitions: Partitions,
         purgatory: Purgatory,
         topic_size: TopicSize,
-        cache: GroupCache,
     ) -> None:
         self._runtime = runtime
         self._partitions = partitions
         self._purgatory = purgatory
         self._topic_size = topic_size
-        self._cache = cache
         self._turns = Turns(runtime)
         self._scope = runtime.scope("group loads")
         self._terms: dict[int, Term] = {}
+        self._cache: GroupCache | None = None
+
+    def serve(self, cache: GroupCache) -> None:
+        """Have the cache told of terms that are loaded or over; before the first role is taken."""
+        self._cache = cache
 
     # ------------------------------------------------------------ what others ask
 
@@ -78,8 +81,13 @@ class Ownership:
 
     def term_of(self, group_id: str) -> Term | None:
         """Return the term in which this broker coordinates the group, loaded or not."""
-        count = self._topic_size.count
-        return self._terms.get(offsets_partition(group_id, count)) if count else None
+        if not self._topic_size.count:
+            return None
+        return self._terms.get(self.partition_of(group_id))
+
+    def partition_of(self, group_id: str) -> int:
+        """Return the group's offsets partition; asked only while their number is known."""
+        return offsets_partition(group_id, self._topic_size.count)
 
     def loaded(self) -> tuple[tuple[TopicPartition, LeaderEpoch], ...]:
         """Return the partitions whose groups are in the cache, and since which epoch."""
@@ -128,7 +136,7 @@ class Ownership:
         term.partition.trace(
             EventKind.GROUP_UNLOADED, since_epoch=term.leader_epoch, was_loaded=term.is_loaded
         )
-        if term.is_loaded:
+        if term.is_loaded and self._cache is not None:
             self._cache.resign(number)
 
     # ------------------------------------------------------------ loading
@@ -160,7 +168,8 @@ class Ownership:
         if not self._is_current(number, term):
             return
         term.is_loaded = True
-        self._cache.take_over(number, loaded.groups)
+        if self._cache is not None:
+            self._cache.take_over(number, loaded.groups)
         term.partition.trace(
             EventKind.GROUP_LOAD_ENDED,
             since_epoch=term.leader_epoch,

@@ -90,8 +90,8 @@ class CoordinatorWorld:
             self.hosted,
             self.purgatory,
             self.size,
-            self.cache,
         )
+        self.ownership.serve(self.cache)
         self.log = OffsetsLog(self.ownership, self.purgatory, self.runtime, COMMIT_TIMEOUT_MS)
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self._surroundings.context = replace(

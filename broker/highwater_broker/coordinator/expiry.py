@@ -1,0 +1,103 @@
+"""Forgets offsets that are kept no longer, and groups of which nothing is left, now and then.
+
+Source: KIP-211; Kafka's GroupMetadataManager.cleanupGroupMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from highwater_broker.coordinator.group import Group
+from highwater_broker.coordinator.logic.group_states import GroupState
+from highwater_broker.coordinator.logic.offset_expiry import ExpiryFacts, expired_offsets
+from highwater_broker.coordinator.seams import Appends
+from highwater_broker.coordinator.stored import OffsetForgotten
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Trace
+from highwater_core.runtime import Runtime
+
+TOMBSTONES_AT_ONCE = 100
+"""In one append: few enough to fit into a batch, whatever the names."""
+
+
+class Log(Appends, Protocol):
+    """Where groups are kept, and whether something of a group is on its way there."""
+
+    def is_idle(self, group_id: str) -> bool: ...
+
+
+class OffsetExpiry:
+    """Looks through the groups that are coordinated here."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        trace: Trace,
+        log: Log,
+        groups: Callable[[], Iterable[Group]],
+        delete_group: Callable[[str], Awaitable[ErrorCode]],
+        *,
+        retention_ms: int,
+        check_interval_ms: int,
+    ) -> None:
+        """delete_group: forgets a group without members and writes its tombstone."""
+        self._runtime = runtime
+        self._trace = trace
+        self._log = log
+        self._groups = groups
+        self._delete_group = delete_group
+        self._retention_ms = retention_ms
+        self._check_interval_ms = check_interval_ms
+
+    async def run(self) -> None:
+        while True:
+            await self._runtime.sleep(self._check_interval_ms)
+            for group in tuple(self._groups()):
+                await self._runtime.sleep(0)
+                await self._look_at(group)
+
+    async def _look_at(self, group: Group) -> None:
+        while expired := self._expired(group)[:TOMBSTONES_AT_ONCE]:
+            error = await self._forget(group, expired)
+            if error is not ErrorCode.NONE:
+                return  # the next look tries again
+        is_left = group.offsets or group.pending_ids or not self._log.is_idle(group.group_id)
+        if group.state is GroupState.EMPTY and group.generation > 0 and not is_left:
+            await self._delete_group(group.group_id)
+
+    def _expired(self, group: Group) -> tuple[TopicPartition, ...]:
+        """Return what may be forgotten now: nothing while a commit is on its way.
+
+        It would be acknowledged, and its tombstone would come after it.
+        """
+        if not self._log.is_idle(group.group_id):
+            return ()
+        is_stable = group.state is GroupState.STABLE
+        facts = ExpiryFacts(
+            group.state,
+            group.protocol_type,
+            group.state_since_ms,
+            group.subscribed_topics() if is_stable else None,
+            group.offsets,
+        )
+        return expired_offsets(facts, self._runtime.wall_clock_ms(), self._retention_ms)
+
+    async def _forget(self, group: Group, partitions: tuple[TopicPartition, ...]) -> ErrorCode:
+        """Forget the offsets, in the log first.
+
+        Ordering: nothing runs between the decision and the append.
+        """
+        records = [OffsetForgotten(group.group_id, *each) for each in partitions]
+        error = await self._log.append(group.group_id, records)
+        if error is ErrorCode.NONE:
+            for each in partitions:
+                group.offsets.pop(each, None)
+            self._trace.emit(
+                EventKind.OFFSETS_EXPIRED,
+                group=group.group_id[:300],
+                partitions=[str(each) for each in partitions],
+            )
+        return error

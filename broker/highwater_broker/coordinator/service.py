@@ -1,0 +1,63 @@
+"""Puts the parts of group coordination together: who owns groups, their log, who serves them."""
+
+from __future__ import annotations
+
+from highwater_broker.coordinator.coordinator import GroupCoordinator
+from highwater_broker.coordinator.expiry import OffsetExpiry
+from highwater_broker.coordinator.offsets_log import OffsetsLog
+from highwater_broker.coordinator.ownership import Ownership
+from highwater_broker.coordinator.settings import GroupSettings
+from highwater_broker.kafka_api.seams import Partitions, TopicSize
+from highwater_broker.purgatory import Purgatory
+from highwater_broker.settings import BrokerSettings
+from highwater_core.ids import TopicPartition
+from highwater_core.ports import Ports
+from highwater_core.runtime import TaskScope
+
+
+class GroupService:
+    """Group coordination on one broker."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        ports: Ports,
+        partitions: Partitions,
+        purgatory: Purgatory,
+        topic_size: TopicSize,
+    ) -> None:
+        runtime = ports.runtime
+        self.ownership = Ownership(runtime, partitions, purgatory, topic_size)
+        log = OffsetsLog(self.ownership, purgatory, runtime, settings.offsets_commit_timeout_ms)
+        self.coordinator = GroupCoordinator(
+            GroupSettings(
+                min_session_timeout_ms=settings.group_min_session_timeout_ms,
+                max_session_timeout_ms=settings.group_max_session_timeout_ms,
+                initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+                max_size=settings.group_max_size,
+                offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+            ),
+            ports,
+            log,
+            self.ownership,
+            self.ownership.partition_of,
+        )
+        self.ownership.serve(self.coordinator)
+        self._expiry = OffsetExpiry(
+            runtime,
+            ports.trace,
+            log,
+            self.coordinator.groups,
+            self.coordinator.delete,
+            retention_ms=settings.offsets_retention_ms,
+            check_interval_ms=settings.offsets_retention_check_interval_ms,
+        )
+
+    def start(self, scope: TaskScope) -> None:
+        """Have timers called and offsets expire from now on."""
+        self.coordinator.start()
+        scope.spawn("OffsetExpiry", self._expiry.run())
+
+    def role_changed(self, topic_partition: TopicPartition) -> None:
+        """Load or give up what is kept in the partition, as its role now is."""
+        self.ownership.role_changed(topic_partition)
