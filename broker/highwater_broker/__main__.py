@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from highwater_adapters.memory_quota import MemoryQuota
 from highwater_adapters.process import descriptor_limit, load_settings, run_node
@@ -12,6 +13,7 @@ from highwater_adapters.tcp_server import ConnectionContext, KafkaHandler, Liste
 from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.node import BrokerNode
 from highwater_broker.settings import NO_LIMIT, BrokerSettings
+from highwater_wire.kafka.group_messages import JoinGroupRequest
 from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import REPLICATION_PROFILE
 
@@ -26,6 +28,9 @@ def make_listeners(settings: BrokerSettings, node: BrokerNode) -> Sequence[Liste
 
     def handler(listener: Listener) -> KafkaHandler:
         async def handle(request: KafkaRequest, context: ConnectionContext) -> KafkaAnswer:
+            if isinstance(request, JoinGroupRequest):
+                host = context.peer.rpartition(":")[0]
+                request = replace(request, client_host=f"/{host}")
             return await node.handle_kafka(request, listener.value)
 
         return handle

@@ -67,8 +67,7 @@ class BrokerNode:
         self._toggles = resolve_toggles(settings.preset, settings.toggles)
         runtime, trace = ports.runtime, ports.trace
         points = FailPoints(runtime, trace, ports.exit_now, BROKER_FAIL_POINTS)
-        self.fail_points = points
-        self._stop_requested = runtime.event()
+        self.fail_points, self._stop_requested = points, runtime.event()
         self._scope = runtime.scope("broker")
 
         self._session = CurrentSession()
@@ -131,6 +130,7 @@ class BrokerNode:
             self._topics,
             ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
             self._offsets_topic_size,
+            self._groups.coordinator,
         )
 
     # ------------------------------------------------------------ wiring

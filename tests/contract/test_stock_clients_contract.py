@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import confluent_kafka
+import confluent_kafka.admin
 import kafka
 import kafka.errors
 import pytest
@@ -23,6 +24,8 @@ from highwater.faults.links.client_probe import asks
 from highwater.waiting import eventually
 from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
+from highwater_broker.coordinator.coordinator import GroupCoordinator
+from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
@@ -39,8 +42,10 @@ from highwater_core.ids import (
 )
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
+from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.messages import MetadataRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
+from tests.support.groups import LogInMemory
 from tests.support.hosted import Hosted
 
 BOUND_S = 30
@@ -68,8 +73,10 @@ def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
     endpoints = [Endpoint("127.0.0.1", port) for port in ports]
     last, epoch = nodes[-1], PartitionEpoch(0)
     partitions = tuple(
-        PartitionMetadata(TopicPartition(topic, 0), last, LeaderEpoch(0), (last,), (last,), epoch)
-        for topic in ("t", OFFSETS_TOPIC)
+        PartitionMetadata(
+            TopicPartition(topic, number), last, LeaderEpoch(0), (last,), (last,), epoch
+        )
+        for topic, number in (("t", 0), ("t", 1), (OFFSETS_TOPIC, 0))
     )
     return UpdateMetadataRequest(
         controller_id=NodeId(1000),
@@ -81,6 +88,16 @@ def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
         ),
         partitions=partitions,
     )
+
+
+def groups_in_memory(runtime: AsyncioRuntime) -> GroupCoordinator:
+    """Return a coordinator of groups whose log is in memory."""
+    log = LogInMemory(runtime)
+    ports = SimpleNamespace(runtime=runtime, trace=SilentTrace(), rng=SeededRng(1))
+    settings = GroupSettings(initial_rebalance_delay_ms=100)
+    groups = GroupCoordinator(settings, cast(Any, ports), log, log, lambda _: 0)
+    groups.start()
+    return groups
 
 
 class Broker:
@@ -111,6 +128,7 @@ class Broker:
             cast(Any, None),
             cast(Any, None),
             cast(Any, OnePartition()),
+            groups_in_memory(runtime),
         )
 
         async def handle(request: Any, _context: Any) -> Any:
@@ -152,25 +170,108 @@ def broker() -> Iterator[Broker]:
 # ---------------------------------------------------------------- librdkafka
 
 
-def test_librdkafkas_group_member_is_told_at_once(broker: Broker) -> None:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": "g"})
-    consumer.subscribe(["t"])
-    message = consumer.poll(BOUND_S)
-    assert message is not None
-    assert message.error().code() == confluent_kafka.KafkaError._UNSUPPORTED_FEATURE
-    assert "JoinGroup failed" in message.error().str()
-    consumer.close()
+def numbers_of(consumer: Any) -> list[int]:
+    return sorted(each.partition for each in consumer.assignment())
 
 
-def test_librdkafkas_consumer_of_a_group_that_it_does_not_join_is_told_nothing(
-    broker: Broker,
+def share(*consumers: Any) -> list[list[int]]:
+    """Poll all of them until both partitions are assigned, and each member has one."""
+
+    def is_shared() -> bool:
+        for consumer in consumers:
+            consumer.poll(0.1)
+        held = sorted(number for each in consumers for number in numbers_of(each))
+        return held == [0, 1] and all(map(numbers_of, consumers))
+
+    eventually(is_shared, within=BOUND_S, what="the partitions are shared")
+    return [numbers_of(each) for each in consumers]
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_librdkafkas_members_share_partitions_and_offsets(
+    broker: Broker, strategy: str, static: bool
 ) -> None:
+    """By the eager protocol and the cooperative one (KIP-429): a coordinator sees no difference."""
+
+    def member(name: str) -> Any:
+        settings = {
+            "bootstrap.servers": broker.address,
+            "group.id": f"librdkafka-{strategy}-{static}",
+            "partition.assignment.strategy": strategy,
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 200,
+        }
+        consumer = confluent_kafka.Consumer(
+            {**settings, **({"group.instance.id": name} if static else {})}
+        )
+        consumer.subscribe(["t"])
+        return consumer
+
+    first = member("first")
+    eventually(
+        lambda: first.poll(0.1) or numbers_of(first) == [0, 1], within=BOUND_S, what="it has all"
+    )
+    offsets = [confluent_kafka.TopicPartition("t", number, 7 + number) for number in (0, 1)]
+    assert [each.error for each in first.commit(offsets=offsets, asynchronous=False)] == [None] * 2
+    second = member("second")
+    share(first, second)
+    ((held,),) = [numbers_of(second)]
+    wanted = [confluent_kafka.TopicPartition("t", held)]
+    assert [each.offset for each in second.committed(wanted, timeout=BOUND_S)] == [7 + held]
+    first.close()
+    if not static:  # a static member is expected back
+        eventually(
+            lambda: second.poll(0.1) or numbers_of(second) == [0, 1],
+            within=BOUND_S,
+            what="it has what the other gave up",
+        )
+    second.close()
+
+
+def test_librdkafkas_consumer_of_a_group_that_it_does_not_join_commits(broker: Broker) -> None:
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": broker.address, "group.id": "g", "enable.auto.commit": False}
+        {"bootstrap.servers": broker.address, "group.id": "alone", "enable.auto.commit": False}
     )
     consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
-    assert consumer.poll(3.0) is None
+    wanted = confluent_kafka.TopicPartition("t", 0, 5, metadata="note")
+    consumer.commit(offsets=[wanted], asynchronous=False)
+    (found,) = consumer.committed([confluent_kafka.TopicPartition("t", 0)], timeout=BOUND_S)
+    assert (found.offset, found.metadata) == (5, "note")
     consumer.close()
+
+
+def test_librdkafkas_admin_lists_describes_and_deletes_groups(broker: Broker) -> None:
+    settings = {"bootstrap.servers": broker.address, "group.id": "administered"}
+    consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
+    consumer.subscribe(["t"])
+    eventually(
+        lambda: consumer.poll(0.1) or numbers_of(consumer) == [0, 1], within=BOUND_S, what="member"
+    )
+    consumer.commit(offsets=[confluent_kafka.TopicPartition("t", 0, 3)], asynchronous=False)
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.address})
+    stable = confluent_kafka.ConsumerGroupState.STABLE
+    listed = admin.list_consumer_groups(states={stable}).result(BOUND_S)
+    assert "administered" in [each.group_id for each in listed.valid]
+    (described,) = admin.describe_consumer_groups(["administered"]).values()
+    group = described.result(BOUND_S)
+    assert (group.state, group.partition_assignor) == (stable, "range")
+    ((member,),) = [group.members]
+    assert sorted(each.partition for each in member.assignment.topic_partitions) == [0, 1]
+    assert member.client_id == "rdkafka"
+    (refused,) = admin.delete_consumer_groups(["administered"]).values()
+    with pytest.raises(confluent_kafka.KafkaException, match="NON_EMPTY_GROUP"):
+        refused.result(BOUND_S)
+    consumer.close()
+    asked = confluent_kafka.ConsumerGroupTopicPartitions("administered")
+    (offsets,) = admin.list_consumer_group_offsets([asked]).values()
+    found = offsets.result(BOUND_S).topic_partitions
+    assert [(each.topic, each.partition, each.offset) for each in found] == [("t", 0, 3)]
+    (deleted,) = admin.delete_consumer_groups(["administered"]).values()
+    deleted.result(BOUND_S)
+    listed = admin.list_consumer_groups().result(BOUND_S)
+    assert "administered" not in [each.group_id for each in listed.valid]
 
 
 def test_librdkafkas_transactional_producer_fails_at_once(broker: Broker) -> None:
@@ -204,11 +305,35 @@ def test_librdkafkas_idempotent_producer_fails_at_once(broker: Broker) -> None:
 # ---------------------------------------------------------------- kafka-python
 
 
-def test_kafka_pythons_group_member_fails_at_once(broker: Broker) -> None:
-    consumer = kafka.KafkaConsumer("t", bootstrap_servers=broker.address, group_id="g")
-    with pytest.raises(kafka.errors.IncompatibleBrokerVersion, match="JoinGroup"):
-        consumer.poll(timeout_ms=BOUND_S * 1000)
-    consumer.close(autocommit=False)
+def test_kafka_pythons_members_share_partitions_and_offsets(broker: Broker) -> None:
+    def member() -> Any:
+        return kafka.KafkaConsumer(
+            "t",
+            bootstrap_servers=broker.address,
+            group_id="kafka-python",
+            enable_auto_commit=False,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=200,
+        )
+
+    def holds(count: int, *consumers: Any) -> bool:
+        for consumer in consumers:
+            consumer.poll(timeout_ms=100)
+        held = [each.partition for consumer in consumers for each in consumer.assignment()]
+        return sorted(held) == [0, 1] and all(
+            len(consumer.assignment()) == count for consumer in consumers
+        )
+
+    first = member()
+    eventually(lambda: holds(2, first), within=BOUND_S, what="it has all")
+    at = kafka.structs.OffsetAndMetadata
+    first.commit({kafka.TopicPartition("t", 0): at(7, "note", -1)})
+    second = member()
+    eventually(lambda: holds(1, first, second), within=BOUND_S, what="the partitions are shared")
+    assert second.committed(kafka.TopicPartition("t", 0)) == 7
+    first.close(autocommit=False)
+    eventually(lambda: holds(2, second), within=BOUND_S, what="it has what the other gave up")
+    second.close(autocommit=False)
 
 
 def test_kafka_pythons_transactional_producer_fails_at_once(broker: Broker) -> None:

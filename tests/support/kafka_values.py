@@ -14,7 +14,6 @@ from highwater_wire.kafka import admin_messages as admin
 from highwater_wire.kafka import config_messages as configs
 from highwater_wire.kafka import messages, producer_messages
 from highwater_wire.kafka.messages import ApiKey
-from highwater_wire.kafka.versions import GROUP_APIS, REPLICATION_PROFILE, VersionProfile
 from tests.support.group_values import GROUP_REQUESTS, GROUP_RESPONSES
 from tests.support.kafka_strategies import (
     durations_ms,
@@ -343,14 +342,6 @@ def list_reassignments_responses(_version: int) -> st.SearchStrategy[Any]:
         admin.ListPartitionReassignmentsResponse, errors, optional_texts, grouped(ongoing)
     )
 
-
-EVERY_API = VersionProfile(
-    name="every API",
-    offered={**REPLICATION_PROFILE.offered, **GROUP_APIS},
-    unserved_below=REPLICATION_PROFILE.unserved_below,
-    max_fetch_structures=REPLICATION_PROFILE.max_fetch_structures,
-)
-"""With those that no handler answers yet."""
 
 Strategies = dict[ApiKey, Callable[[int], st.SearchStrategy[Any]]]
 

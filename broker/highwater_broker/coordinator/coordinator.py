@@ -24,7 +24,12 @@ from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, Grou
 from highwater_broker.coordinator.rebalancing import Rebalancing
 from highwater_broker.coordinator.seams import Appends, Owned
 from highwater_broker.coordinator.settings import GroupSettings
-from highwater_broker.coordinator.stored import GroupForgotten, LoadedGroup, OffsetForgotten
+from highwater_broker.coordinator.stored import (
+    GroupForgotten,
+    GroupRecord,
+    LoadedGroup,
+    OffsetForgotten,
+)
 from highwater_broker.coordinator.timers import Timers
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
@@ -190,7 +195,7 @@ class GroupCoordinator:
         self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
     ) -> tuple[CommittedPartition, ...]:
         """Return what became of each of the items, partitions that the cluster has."""
-        return await self._apart("OffsetCommit", self._commit(request, items))
+        return await self._begin("OffsetCommit", self._commit(request, items)).wait()
 
     async def _commit(
         self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
@@ -220,7 +225,7 @@ class GroupCoordinator:
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> OffsetDeleteResponse:
         """Forget offsets of partitions that no member of the group reads."""
-        return await self._apart("OffsetDelete", self._delete_offsets(group_id, partitions))
+        return await self._begin("OffsetDelete", self._delete_offsets(group_id, partitions)).wait()
 
     async def _delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
@@ -246,7 +251,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ for administrators
 
-    def list(self, states: Sequence[str], types: Sequence[str]) -> tuple[ListedGroup, ...]:
+    def listed(self, states: Sequence[str], types: Sequence[str]) -> tuple[ListedGroup, ...]:
         """Return the groups that are in one of the states and of one of the types; none: any."""
         wanted = frozenset(state.strip().lower() for state in states)
         if types and GROUP_TYPE not in {name.strip().lower() for name in types}:
@@ -287,7 +292,13 @@ class GroupCoordinator:
 
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, with its offsets."""
-        return await self._apart("GroupDelete", self._delete(group_id))
+        (error,) = await self.delete_all((group_id,))
+        return error
+
+    async def delete_all(self, group_ids: Sequence[str]) -> list[ErrorCode]:
+        """Delete such groups, and return what became of each."""
+        deleting = [self._begin("GroupDelete", self._delete(group_id)) for group_id in group_ids]
+        return [await each.wait() for each in deleting]
 
     async def _delete(self, group_id: str) -> ErrorCode:
         """Ordering: the group is dead first, so that nobody joins it while its tombstones are
@@ -303,8 +314,12 @@ class GroupCoordinator:
         del self._groups[group_id]
         state_since_ms = group.state_since_ms
         self._rebalancing.bury(group, ErrorCode.GROUP_ID_NOT_FOUND)
-        forgotten = [OffsetForgotten(group_id, *each) for each in sorted(group.offsets)]
-        error = await self._committing.append(group_id, [*forgotten, GroupForgotten(group_id)])
+        tombstones: list[GroupRecord] = [
+            OffsetForgotten(group_id, *each) for each in sorted(group.offsets)
+        ]
+        if group.generation > 0:  # else only its offsets are in the log
+            tombstones.append(GroupForgotten(group_id))
+        error = await self._committing.append(group_id, tombstones)
         if error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
             group.state, group.state_since_ms = GroupState.EMPTY, state_since_ms
             self._groups.setdefault(group_id, group)
@@ -312,12 +327,12 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ odd parts
 
-    async def _apart(self, name: str, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Return the work's result; it goes on if whoever asked for it goes away."""
+    def _begin(self, name: str, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+        """Begin work that goes on if whoever asked for it goes away; return its future result."""
         answer: Future[Answer] = self._runtime.future()
 
         async def run() -> None:
             answer.set(await work)
 
         self._scope.spawn(name, run())
-        return await answer.wait()
+        return answer

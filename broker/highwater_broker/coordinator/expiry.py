@@ -65,7 +65,7 @@ class OffsetExpiry:
             if error is not ErrorCode.NONE:
                 return  # the next look tries again
         is_left = group.offsets or group.pending_ids or not self._log.is_idle(group.group_id)
-        if group.state is GroupState.EMPTY and group.generation > 0 and not is_left:
+        if group.state is GroupState.EMPTY and not is_left:
             await self._delete_group(group.group_id)
 
     def _expired(self, group: Group) -> tuple[TopicPartition, ...]:

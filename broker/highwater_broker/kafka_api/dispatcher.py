@@ -7,9 +7,9 @@ only REPLICATION, so that cutting one plane cuts nothing of the other; the rest 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
 
+from highwater_broker.coordinator.coordinator import GroupCoordinator
 from highwater_broker.kafka_api.alter_configs import AlterConfigsHandler, ConfigForwarding
 from highwater_broker.kafka_api.alter_partition_reassignments import (
     AlterPartitionReassignmentsHandler,
@@ -23,6 +23,7 @@ from highwater_broker.kafka_api.elect_leaders import ElectLeadersHandler
 from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
 from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
+from highwater_broker.kafka_api.group_handlers import Handler, group_handlers
 from highwater_broker.kafka_api.incremental_alter_configs import (
     IncrementalAlterConfigsHandler,
 )
@@ -77,8 +78,6 @@ from highwater_wire.kafka.messages import (
 )
 from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 
-Handler = Callable[[Any, str], Awaitable[KafkaAnswer]]
-
 
 class KafkaApi:
     """Answers the data plane's requests."""
@@ -94,6 +93,7 @@ class KafkaApi:
         configs: Configs,
         producer_ids: ProducerIdSource,
         topic_size: TopicSize,
+        groups: GroupCoordinator,
     ) -> None:
         runtime, trace = ports.runtime, ports.trace
         lookup = PartitionLookup(partitions, metadata)
@@ -109,12 +109,7 @@ class KafkaApi:
             forwarding, waits, topic_size, deadlines, runtime, trace, settings.offsets_topic
         )
         versions = ApiVersionsHandler(settings.api_versions)
-        limits = FetchLimits(
-            settings.fetch_response_max_bytes,
-            settings.high_watermark_linger_ms,
-            settings.request_wait_max_ms,
-        )
-        fetch = FetchHandler(lookup, purgatory, runtime, trace, limits, turns)
+        fetch = FetchHandler(lookup, purgatory, runtime, trace, _fetch_limits(settings), turns)
         metadata.listen(
             lambda topic: None if metadata.has_topic(topic) else fetch.forget_topic(topic)
         )
@@ -151,6 +146,7 @@ class KafkaApi:
                 configs_forwarding
             ).handle,
             UnsupportedRequest: versions.handle_unsupported,
+            **group_handlers(groups, metadata, turns),
         }
 
     def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaAnswer]:
@@ -162,3 +158,11 @@ class KafkaApi:
         if handler is None:
             raise BugFound(f"no handler for {type(request).__name__}")
         return handler(request, listener)
+
+
+def _fetch_limits(settings: KafkaApiSettings) -> FetchLimits:
+    return FetchLimits(
+        settings.fetch_response_max_bytes,
+        settings.high_watermark_linger_ms,
+        settings.request_wait_max_ms,
+    )

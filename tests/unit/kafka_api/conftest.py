@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from highwater_broker.coordinator.coordinator import GroupCoordinator
+from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.metadata_cache import MetadataCache
@@ -28,7 +30,9 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_core.ports import CallFailed, Ports
 from highwater_simulator.kernel import Kernel
+from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.messages import ApiVersionRange
+from tests.support.groups import LogInMemory
 from tests.support.hosted import Hosted, HostedPartition, Surroundings
 
 
@@ -137,7 +141,11 @@ class ApiWorld:
             default_replication_factor=3,
             broker_configs=(("num.partitions", "4"), ("broker.id", "0")),
         )
-        ports = SimpleNamespace(runtime=self.runtime, trace=self.trace)
+        self.groups_log = LogInMemory(self.runtime)
+        ports = SimpleNamespace(runtime=self.runtime, trace=self.trace, rng=SeededRng(1))
+        self.groups = GroupCoordinator(
+            GroupSettings(), cast(Ports, ports), self.groups_log, self.groups_log, lambda _: 0
+        )
         self.api = KafkaApi(
             self.settings,
             cast(Ports, ports),
@@ -148,6 +156,7 @@ class ApiWorld:
             self.configs,
             self.producer_ids,
             self.topic_size,
+            self.groups,
         )
 
     def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater_wire.kafka import codec, messages
-from highwater_wire.kafka.codec import VERSION_PROFILE
+from highwater_wire.kafka.codec import REPLICATION_PROFILE, VERSION_PROFILE
 from highwater_wire.kafka.committed_messages import GroupToFetch, OffsetFetchRequest
 from highwater_wire.kafka.entities import PieceSink, response_schema
 from highwater_wire.kafka.group_messages import JoinGroupRequest
 from highwater_wire.kafka.messages import ApiKey
 from tests.support.kafka_strategies import int32s, optional_texts
-from tests.support.kafka_values import EVERY_API, REQUESTS, RESPONSES
+from tests.support.kafka_values import REQUESTS, RESPONSES
 
 FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
 SERVED = [
     pytest.param(key, version, id=f"{key.name.lower()}-v{version}")
     for key in ApiKey
-    for version in EVERY_API.served_versions(key)
+    for version in REPLICATION_PROFILE.served_versions(key)
 ]
 
 
@@ -86,7 +86,7 @@ def test_request_survives_the_wire(key: ApiKey, version: int) -> None:
     def check_one(request: Any, correlation_id: int, client_id: str | None) -> None:
         sent = joined(codec.encode_request(request, version, correlation_id, client_id))
         assert int.from_bytes(sent[:4], "big") == len(sent) - 4
-        frame = codec.decode_request(memoryview(sent)[4:], profile=EVERY_API)
+        frame = codec.decode_request(memoryview(sent)[4:], profile=REPLICATION_PROFILE)
         assert frame.request == as_received(request, version, client_id)
         assert (frame.api_key, frame.api_version) == (key, version)
         assert (frame.correlation_id, frame.client_id) == (correlation_id, client_id)
@@ -116,9 +116,9 @@ def test_torn_or_lengthened_request_is_malformed(key: ApiKey, version: int) -> N
         cuts = {*range(min(len(frame), 200)), *range(max(0, len(frame) - 50), len(frame))}
         for end in sorted(cuts):
             with pytest.raises(codec.MalformedRequest):
-                codec.decode_request(frame[:end], profile=EVERY_API)
+                codec.decode_request(frame[:end], profile=REPLICATION_PROFILE)
         with pytest.raises(codec.MalformedRequest):
-            codec.decode_request(frame + b"\x00", profile=EVERY_API)
+            codec.decode_request(frame + b"\x00", profile=REPLICATION_PROFILE)
 
     check_one()
 
@@ -162,7 +162,7 @@ def test_damaged_request_is_malformed_or_another_request(key: ApiKey, version: i
     def check_one(request: Any, changes: list[tuple[int, bytes]]) -> None:
         frame = joined(codec.encode_request(request, version, 1, "client"))[4:]
         try:
-            result = codec.decode_request(patched(frame, changes, 4), profile=EVERY_API)
+            result = codec.decode_request(patched(frame, changes, 4), profile=REPLICATION_PROFILE)
         except codec.MalformedRequest:
             return
         assert type(result.request) is type(request)
@@ -193,7 +193,7 @@ def test_random_bytes_give_malformed_or_a_value(key: ApiKey, version: int) -> No
     def check_one(body: bytes) -> None:
         head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\x00\x00\x00\x01\xff\xff"
         try:
-            result = codec.decode_request(head + body, profile=EVERY_API)
+            result = codec.decode_request(head + body, profile=REPLICATION_PROFILE)
         except codec.MalformedRequest:
             return
         assert result.api_key == key

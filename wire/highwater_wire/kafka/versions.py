@@ -110,21 +110,6 @@ class VersionProfile:
         return tuple(ApiVersionRange(int(key), *self.offered[key]) for key in sorted(self.offered))
 
 
-GROUP_APIS: Mapping[ApiKey, tuple[int, int]] = {
-    ApiKey.JOIN_GROUP: (0, 9),
-    ApiKey.SYNC_GROUP: (0, 5),
-    ApiKey.HEARTBEAT: (0, 4),
-    ApiKey.LEAVE_GROUP: (0, 5),
-    ApiKey.OFFSET_COMMIT: (2, 9),
-    ApiKey.OFFSET_FETCH: (1, 8),
-    ApiKey.OFFSET_DELETE: (0, 0),
-    ApiKey.DESCRIBE_GROUPS: (0, 5),
-    ApiKey.LIST_GROUPS: (0, 5),
-    ApiKey.DELETE_GROUPS: (0, 2),
-}
-"""Groups' APIs as Kafka 3.9 has them, but for what only its new group protocol uses (KIP-848) and
-OffsetCommit's versions before offsets were kept in a topic."""
-
 VERSION_PROFILE = VersionProfile(
     name="nonflex",
     offered={
@@ -147,13 +132,24 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
         ApiKey.ALTER_CONFIGS: (0, 1),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 0),
+        ApiKey.JOIN_GROUP: (0, 9),
+        ApiKey.SYNC_GROUP: (0, 5),
+        ApiKey.HEARTBEAT: (0, 4),
+        ApiKey.LEAVE_GROUP: (0, 5),
+        ApiKey.OFFSET_COMMIT: (2, 9),
+        ApiKey.OFFSET_FETCH: (1, 8),
+        ApiKey.OFFSET_DELETE: (0, 0),
+        ApiKey.DESCRIBE_GROUPS: (0, 5),
+        ApiKey.LIST_GROUPS: (0, 5),
+        ApiKey.DELETE_GROUPS: (0, 2),
     },
     unserved_below={ApiKey.PRODUCE: 3},
 )
 """What clients are offered: no version needs topic ids, and none has tagged fields but that of
 ApiVersions which some clients insist on (KIP-511), the reassignments' only one (KIP-455),
 InitProducerId's from 2 on, of which 3 carries the id that a producer has (KIP-360), and those of
-FindCoordinator that ask for many groups at once (KIP-699)."""
+FindCoordinator and of groups that ask for what no version before could. Of groups' are left out
+what only the newer group protocol uses (KIP-848), and OffsetCommit to ZooKeeper."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",

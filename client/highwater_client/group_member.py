@@ -1,0 +1,309 @@
+"""A member of a consumer group: joins, is assigned partitions, sends heartbeats, commits, leaves.
+
+It assigns by ranges and gives up all that it has before it joins again (the eager protocol). It
+reads nothing: whoever reads is told what to read, and from where, and when to stop.
+Source: KIP-62, KIP-394; Kafka's ConsumerCoordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from highwater_client.assignment import (
+    CONSUMER,
+    RANGE,
+    BadAssignment,
+    assign_ranges,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from highwater_client.metadata import METADATA_TIMEOUT_MS, Brokers
+from highwater_client.settings import backoff_after
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Endpoint, Offset, TopicPartition
+from highwater_core.ports import CallFailed, Transport
+from highwater_core.runtime import Runtime
+from highwater_wire.kafka.committed_messages import (
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetToCommit,
+)
+from highwater_wire.kafka.group_messages import (
+    NO_GENERATION,
+    NO_MEMBER_ID,
+    GroupProtocol,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeavingMember,
+    MemberAssignment,
+    SyncGroupRequest,
+)
+from highwater_wire.kafka.messages import FindCoordinatorRequest, MetadataRequest
+
+_COORDINATOR_IS_ELSEWHERE = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """heartbeat_ms: how often a heartbeat is sent. group_instance_id: of a static member."""
+
+    group_id: str
+    topics: tuple[str, ...]
+    session_timeout_ms: int = 10_000
+    rebalance_timeout_ms: int = 30_000
+    heartbeat_ms: int = 1_000
+    request_timeout_ms: int = 5_000
+    retry_backoff_ms: int = 100
+    group_instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What the member is to read in a generation: where to go on, -1 where nothing is committed."""
+
+    generation: int
+    member_id: str
+    positions: Mapping[TopicPartition, Offset]
+
+
+class GroupMember:
+    """One member. Its generation is -1 while it is assigned nothing."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        transport: Transport,
+        bootstrap: Sequence[Endpoint],
+        settings: GroupSettings,
+        *,
+        client_id: str = "member",
+        on_assigned: Callable[[Assigned], None] = lambda _: None,
+        on_revoked: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """on_revoked: told the generation in which nothing may be read any more, at once."""
+        self._runtime = runtime
+        self._transport = transport
+        self._brokers = Brokers(transport, bootstrap)
+        self._settings = settings
+        self._client_id = client_id
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._coordinator: Endpoint | None = None
+        self._stopping = runtime.event()
+        self.member_id = NO_MEMBER_ID
+        self.generation = NO_GENERATION
+        self.last_error = ""
+        """What the coordinator said last that was not expected."""
+
+    # ------------------------------------------------------------ from outside
+
+    async def run(self) -> None:
+        """Be a member until stop(), whatever becomes of coordinators; then leave the group."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                was_assigned = await self._one_generation()
+            except CallFailed as failed:
+                self.last_error, was_assigned = str(failed), False
+                self._coordinator = None
+            self._revoke()
+            failures = 0 if was_assigned else failures + 1
+            if failures:
+                rest_ms = backoff_after(failures, self._settings.retry_backoff_ms)
+                await self._stopping.wait(rest_ms)
+        await self._leave()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> ErrorCode | None:
+        """Commit what was read in this generation; None: nobody answered, which may mean both."""
+        coordinator = self._coordinator
+        if coordinator is None or self.generation == NO_GENERATION:
+            return ErrorCode.ILLEGAL_GENERATION
+        request = OffsetCommitRequest(
+            self._settings.group_id,
+            tuple(OffsetToCommit(*each, Offset(offset)) for each, offset in offsets.items()),
+            self.generation,
+            self.member_id,
+            self._settings.group_instance_id,
+        )
+        try:
+            answer = await self._call(coordinator, request)
+        except CallFailed:
+            return None
+        return next((each.error for each in answer.partitions if each.error), ErrorCode.NONE)
+
+    # ------------------------------------------------------------ one generation
+
+    async def _one_generation(self) -> bool:
+        """Join, read as assigned, and return once the generation is over for this member.
+
+        False: it was assigned nothing, and is to rest before it tries again.
+        """
+        coordinator = await self._find()
+        if coordinator is None:
+            return False
+        joined: JoinGroupResponse = await self._call(
+            coordinator, self._join_request(), self._settings.rebalance_timeout_ms
+        )
+        if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = joined.member_id
+            return True
+        if joined.error is not ErrorCode.NONE:
+            self._note(joined.error)
+            return False
+        self.member_id = joined.member_id
+        synced = await self._call(
+            coordinator,
+            await self._sync_request(joined),
+            self._settings.rebalance_timeout_ms,
+        )
+        if synced.error is not ErrorCode.NONE:
+            self._note(synced.error)
+            return synced.error is ErrorCode.REBALANCE_IN_PROGRESS
+        try:
+            partitions = decode_assignment(synced.assignment)
+        except BadAssignment as bad:
+            self.last_error = str(bad)
+            return False
+        positions = await self._committed(coordinator, partitions)
+        if positions is None:
+            return False
+        self.generation = joined.generation
+        self._on_assigned(Assigned(joined.generation, self.member_id, positions))
+        await self._stay(coordinator)
+        return True
+
+    async def _stay(self, coordinator: Endpoint) -> None:
+        """Send heartbeats until one says that the generation is over."""
+        settings = self._settings
+        while not await self._stopping.wait(settings.heartbeat_ms):
+            request = HeartbeatRequest(
+                settings.group_id, self.generation, self.member_id, settings.group_instance_id
+            )
+            answer = await self._call(coordinator, request)
+            if answer.error is not ErrorCode.NONE:
+                self._note(answer.error)
+                return
+
+    def _note(self, error: ErrorCode) -> None:
+        """Believe no longer what the error says is not so."""
+        self.last_error = error.name
+        if error in _COORDINATOR_IS_ELSEWHERE:
+            self._coordinator = None
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            self.member_id = NO_MEMBER_ID
+
+    def _revoke(self) -> None:
+        generation, self.generation = self.generation, NO_GENERATION
+        if generation != NO_GENERATION:
+            self._on_revoked(generation)
+
+    # ------------------------------------------------------------ requests
+
+    async def _find(self) -> Endpoint | None:
+        if self._coordinator is None:
+            request = FindCoordinatorRequest((self._settings.group_id,))
+            timeout_ms = self._settings.request_timeout_ms
+            answer = await self._brokers.ask_any("coordinator", request, timeout_ms)
+            if answer is None:
+                self.last_error = "no broker answered"
+                return None
+            (found,) = answer.coordinators
+            if found.error is not ErrorCode.NONE:
+                self.last_error = found.error.name
+                return None
+            self._coordinator = Endpoint(found.host, found.port)
+        return self._coordinator
+
+    def _join_request(self) -> JoinGroupRequest:
+        settings = self._settings
+        return JoinGroupRequest(
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=CONSUMER,
+            protocols=(GroupProtocol(RANGE, encode_subscription(settings.topics)),),
+            group_instance_id=settings.group_instance_id,
+            client_id=self._client_id,
+        )
+
+    async def _sync_request(self, joined: JoinGroupResponse) -> SyncGroupRequest:
+        assignments: tuple[MemberAssignment, ...] = ()
+        if joined.leader == joined.member_id and not joined.skip_assignment:
+            assignments = await self._assign(joined)
+        return SyncGroupRequest(
+            self._settings.group_id,
+            joined.generation,
+            joined.member_id,
+            assignments,
+            self._settings.group_instance_id,
+            CONSUMER,
+            joined.protocol,
+        )
+
+    async def _assign(self, joined: JoinGroupResponse) -> tuple[MemberAssignment, ...]:
+        """Return what the leader assigns; nothing of a topic that nobody knows now."""
+        subscriptions: dict[str, tuple[str, ...]] = {}
+        for member in joined.members:
+            try:
+                subscriptions[member.member_id] = decode_subscription(member.metadata)
+            except BadAssignment:
+                subscriptions[member.member_id] = ()
+        topics = tuple(sorted({topic for named in subscriptions.values() for topic in named}))
+        answer = await self._brokers.ask_any(
+            "metadata", MetadataRequest(topics), METADATA_TIMEOUT_MS
+        )
+        counts: dict[str, int] = {}
+        if answer is not None:
+            self._brokers.learn(answer)
+            counts = {topic.name: len(topic.partitions) for topic in answer.topics}
+        shares = assign_ranges(subscriptions, counts)
+        return tuple(
+            MemberAssignment(member_id, encode_assignment(partitions))
+            for member_id, partitions in shares.items()
+        )
+
+    async def _committed(
+        self, coordinator: Endpoint, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, Offset] | None:
+        """Return where to go on in each partition, None where that is not told now."""
+        wanted = GroupToFetch(self._settings.group_id, tuple(partitions))
+        answer = await self._call(coordinator, OffsetFetchRequest((wanted,), require_stable=True))
+        (group,) = answer.groups
+        if group.error is not ErrorCode.NONE:
+            self._note(group.error)
+            return None
+        return {
+            TopicPartition(each.topic, each.partition): each.offset for each in group.partitions
+        }
+
+    async def _leave(self) -> None:
+        """Tell the coordinator, once: if it does not hear it, the session timeout will do.
+
+        A static member does not leave: it is expected back.
+        """
+        coordinator, settings = self._coordinator, self._settings
+        if coordinator is None or not self.member_id or settings.group_instance_id is not None:
+            return
+        leaving = LeaveGroupRequest(settings.group_id, (LeavingMember(self.member_id),))
+        try:
+            await self._call(coordinator, leaving)
+        except CallFailed as failed:
+            self.last_error = str(failed)
+
+    async def _call(self, coordinator: Endpoint, request: Any, may_wait_ms: int = 0) -> Any:
+        timeout_ms = may_wait_ms + self._settings.request_timeout_ms
+        return await self._transport.call(coordinator, "group", request, timeout_ms)
