@@ -1,0 +1,200 @@
+"""Groups of stock clients in containers: members share, a coordinator dies, Apache's tool looks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from bench.apache_kafka.jars import KafkaMissing, ensure_jars
+from highwater.cluster.cluster import Cluster
+from highwater.waiting import eventually
+
+pytestmark = pytest.mark.docker
+
+WITHIN_S = 60.0
+JAVA_WITHIN_S = 120.0
+PARTITIONS = 4
+RECORDS = 40
+
+
+def produce(cluster: Cluster, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    for number in range(count):
+        producer.produce(topic, f"{number}".encode(), partition=number % PARTITIONS)
+    assert producer.flush(WITHIN_S) == 0
+
+
+class Members:
+    """Members of one group that read a topic, and all that they have read."""
+
+    def __init__(self, cluster: Cluster, topic: str, group: str) -> None:
+        self._cluster, self._topic, self._group = cluster, topic, group
+        self.consumers: list[Any] = []
+        self.read: list[str] = []
+
+    def add(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._cluster.bootstrap,
+                "group.id": self._group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "session.timeout.ms": 20_000,
+                "heartbeat.interval.ms": 500,
+            }
+        )
+        consumer.subscribe([self._topic])
+        self.consumers.append(consumer)
+
+    def poll(self) -> None:
+        for consumer in self.consumers:
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self.read.append(message.value().decode())
+
+    def share(self, *counts: int) -> None:
+        """Poll until each holds so many partitions, all together."""
+
+        def is_shared() -> bool:
+            self.poll()
+            return sorted(len(each.assignment()) for each in self.consumers) == sorted(counts)
+
+        eventually(is_shared, within=WITHIN_S, what=f"shares of {counts}")
+
+    def read_to(self, count: int) -> None:
+        def has_read() -> bool:
+            self.poll()
+            return len(set(self.read)) >= count
+
+        eventually(has_read, within=WITHIN_S, what=f"{count} records")
+
+    def commit(self) -> None:
+        """Commit all positions until it is acknowledged; members whose coordinator died ask on."""
+
+        def is_committed(consumer: Any) -> bool:
+            self.poll()
+            try:
+                consumer.commit(asynchronous=False)
+            except KafkaException:
+                return False
+            return True
+
+        for consumer in self.consumers:
+            eventually(
+                lambda one=consumer: is_committed(one), within=WITHIN_S, what="positions committed"
+            )
+
+    def committed(self) -> list[int]:
+        wanted = [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
+        found = self.consumers[0].committed(wanted, timeout=WITHIN_S)
+        return [each.offset for each in found]
+
+
+@contextmanager
+def members_of(cluster: Cluster, topic: str, count: int, group: str = "") -> Iterator[Members]:
+    members = Members(cluster, topic, group or f"of-{topic}")
+    for _ in range(count):
+        members.add()
+    try:
+        yield members
+    finally:
+        for consumer in members.consumers:
+            consumer.close()
+
+
+def coordinator_of(cluster: Cluster, group: str) -> int:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    (described,) = admin.describe_consumer_groups([group]).values()
+    return int(described.result(WITHIN_S).coordinator.id)
+
+
+def test_members_go_on_after_their_coordinator_dies(
+    brisk: Cluster, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(brisk, partition_count=PARTITIONS, replication_factor=3)
+    produce(brisk, topic, RECORDS)
+    with members_of(brisk, topic, 2) as members:
+        members.share(2, 2)
+        members.read_to(RECORDS)
+        members.commit()
+        assert members.committed() == [RECORDS // PARTITIONS] * PARTITIONS
+        dead = coordinator_of(brisk, f"of-{topic}")
+        brisk.kill(dead)
+        eventually(
+            lambda: coordinator_of(brisk, f"of-{topic}") != dead,
+            within=WITHIN_S,
+            what="another coordinator",
+        )
+        assert members.committed() == [RECORDS // PARTITIONS] * PARTITIONS
+        produce(brisk, topic, RECORDS)
+        eventually(
+            lambda: members.poll() or len(members.read) >= 2 * RECORDS,
+            within=WITHIN_S,
+            what="what was produced since",
+        )
+        members.commit()
+        brisk.start_node(dead)
+        brisk.wait_until_ready()
+        members.add()
+        members.share(1, 1, 2)
+        assert members.committed() == [2 * RECORDS // PARTITIONS] * PARTITIONS
+
+
+@pytest.fixture(scope="module")
+def class_path() -> str:
+    try:
+        return ":".join(map(str, ensure_jars()))
+    except KafkaMissing as missing:
+        pytest.skip(str(missing))
+
+
+def java(class_path: str, main: str, *arguments: str) -> str:
+    command = ["java", "-Xmx128m", "-cp", class_path, main, *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=JAVA_WITHIN_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_kafkas_own_consumer_and_its_tool_for_groups(
+    steady: Cluster, new_topic: Callable[..., str], class_path: str
+) -> None:
+    topic = new_topic(steady, partition_count=PARTITIONS, replication_factor=3)
+    group = f"java-{topic}"
+    produce(steady, topic, RECORDS)
+    server = ("--bootstrap-server", steady.bootstrap)
+    read = java(
+        class_path, "org.apache.kafka.tools.consumer.ConsoleConsumer", *server, "--topic", topic,
+        "--group", group, "--from-beginning", "--max-messages", str(RECORDS),
+    )  # fmt: skip
+    assert sorted(map(int, read.split())) == list(range(RECORDS))
+
+    def tool(*arguments: str) -> list[list[str]]:
+        main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+        return [line.split() for line in java(class_path, main, *server, *arguments).splitlines()]
+
+    assert [group, "Empty"] in tool("--list", "--state", "Empty")
+    rows = [line[:6] for line in tool("--describe", "--group", group) if line[:1] == [group]]
+    at_end = str(RECORDS // PARTITIONS)
+    assert sorted(rows) == [
+        [group, topic, str(number), at_end, at_end, "0"] for number in range(PARTITIONS)
+    ]
+    with members_of(steady, topic, 1, group) as members:
+        members.share(PARTITIONS)
+        (row,) = [line for line in tool("--describe", "--group", group, "--members")
+                  if line[:1] == [group]]  # fmt: skip
+        assert row[-2:] == ["rdkafka", str(PARTITIONS)]
+        assert row[2].startswith("/")
+    tool("--reset-offsets", "--group", group, "--to-earliest", "--all-topics", "--execute")
+    tool("--delete-offsets", "--group", group, "--topic", f"{topic}:1")
+    rows = [line[:4] for line in tool("--describe", "--group", group) if line[:1] == [group]]
+    assert sorted(rows) == [[group, topic, number, "0"] for number in ("0", "2", "3")]
+    tool("--delete", "--group", group)
+    assert [group] not in tool("--list")
