@@ -12,7 +12,6 @@ from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.control_requests import ControlRequests
 from highwater_broker.controller_client import ControllerClient
 from highwater_broker.coordinator.service import GroupService
-from highwater_broker.coordinator.topic_size import OffsetsTopicSize
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
@@ -46,7 +45,6 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
-from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -97,8 +95,6 @@ class BrokerNode:
         self._folder_healths: list[LogFolderHealth] = []
         self._logs = self._log_folders(storage)
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
-        self._offsets_topic_size = OffsetsTopicSize(self._session, trace)
-        self._metadata.listen(self._forget_offsets_topic)
         self._replicas = ReplicaManager(
             self._partition_context(),
             ports,
@@ -115,7 +111,7 @@ class BrokerNode:
         )
         self._cleaner = LogCleaner(settings, runtime, trace, self._logs, self._replicas)
         self._groups = GroupService(
-            settings, ports, self._replicas, self._purgatory, self._offsets_topic_size
+            settings, ports, self._replicas, self._purgatory, self._metadata, self._session
         )
         self._control = ControlRequests(
             runtime, self._registration.registered, self._replicas, self.snapshot, points
@@ -129,7 +125,7 @@ class BrokerNode:
             self._controller,
             self._topics,
             ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
-            self._offsets_topic_size,
+            self._groups.topic_size,
             self._groups.coordinator,
         )
 
@@ -208,10 +204,6 @@ class BrokerNode:
                 settings.offsets_topic_segment_bytes,
             ),
         )
-
-    def _forget_offsets_topic(self, topic: str) -> None:
-        if topic == OFFSETS_TOPIC and not self._metadata.has_topic(topic):
-            self._offsets_topic_size.forget()
 
     def _replication_endpoint(self, broker_id: NodeId) -> Endpoint | None:
         endpoints = self._metadata.endpoints(broker_id)
@@ -330,6 +322,11 @@ class BrokerNode:
     def replicas(self) -> ReplicaManager:
         """This broker's replicas, for callers in the same process (the simulator)."""
         return self._replicas
+
+    @property
+    def groups(self) -> GroupService:
+        """Whose coordinator this broker is, likewise."""
+        return self._groups
 
     @property
     def metadata(self) -> MetadataCache:

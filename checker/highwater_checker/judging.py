@@ -12,7 +12,12 @@ from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
+from highwater_checker.invariants.committed_offsets import (
+    check_committed_offsets,
+    has_commits,
+)
 from highwater_checker.invariants.compactions import check_compactions
+from highwater_checker.invariants.coordinators import check_coordinators, has_coordinators
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
@@ -117,6 +122,11 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     yield check_isr(_leader_records(evidence))
     yield check_committed_before(traces)
     yield check_compactions(traces)
+    if has_coordinators(traces):
+        yield check_coordinators(traces)
+    events = [event for history in evidence.histories.values() for event in history]
+    if has_commits(events):
+        yield check_committed_offsets(events)
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:

@@ -61,6 +61,16 @@ class Wording(Enum):
     READ_AND_GONE = "{value:shown} was read; broker {broker} holds {held:shown}"
     NEVER_READ = "{value:shown} on broker {broker} was never read"
 
+    # Committed offsets
+    LEADS_WITHOUT_GROUPS = "in leader_epoch {leader_epoch} it leads, and has not loaded its groups"
+    KEEPS_GROUPS = "in leader_epoch {leader_epoch} it leads no more, and keeps its groups"
+    LOADED_WITHOUT_LEADING = "in leader_epoch {leader_epoch} it loads groups out of its turn"
+    LOAD_STOPPED_EARLY = (
+        "in leader_epoch {leader_epoch} it read groups up to {end_offset} only: before the epoch "
+        "began, more was committed"
+    )
+    OFFSET_LOST = "group {group} was told {offset}; acknowledged, or committed since: {offsets}"
+
     # Leaders
     TWO_LEADERS = "brokers {first} and {leader} both led at leader_epoch {leader_epoch}"
     WRITTEN_TWICE = "leader_epoch {leader_epoch} was written more than once"

@@ -15,6 +15,11 @@ HIGH_WATERMARK = "high_watermark"
 LATEST = "latest"
 """The partition's latest offset in a ListOffsets answer."""
 
+COMMIT = "commit"
+"""A group's offset, which is committed; `value` names the group."""
+FETCH_COMMITTED = "fetch_committed"
+"""A group's offset as its coordinator tells it: -1 where it has none."""
+
 
 class HistoryRecorder:
     """One client's history.

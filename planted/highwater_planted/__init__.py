@@ -18,6 +18,7 @@ from highwater_planted import (
     isr,
     jobs,
     late,
+    offsets,
     sequences,
     starts,
     storage,
@@ -43,6 +44,7 @@ PLANTED: dict[str, PlantedBug] = {
         *folders.BUGS,
         *compaction.BUGS,
         *sequences.BUGS,
+        *offsets.BUGS,
     )
 }
 

@@ -1,4 +1,4 @@
-"""The state that a healed cluster must reach: L1-L8 and L10, checked until nothing is missing.
+"""The state that a healed cluster must reach: L1-L10, checked until nothing is missing.
 
 The core are the nodes that were healed for good. It must make progress whatever the other nodes do.
 Progress that needs the others is excused only where that is computed.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
 from highwater_core.ids import TopicId, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import NodeSnapshot
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
@@ -248,12 +249,19 @@ def _leader(
             f"{leadership.leader_epoch}, {list(leadership.isr)}, {written}",
             at,
         )
+    if commits and at.topic == OFFSETS_TOPIC and not _is_loaded(world, at, leadership):
+        yield Missing("L9", f"broker {leadership.leader} has not loaded its groups", at)
     if commits and replica.high_watermark != replica.log_end_offset:
         yield Missing(
             "L5",
             f"its high watermark is {replica.high_watermark}, its end {replica.log_end_offset}",
             at,
         )
+
+
+def _is_loaded(world: World, at: TopicPartition, leadership: PartitionLeadership) -> bool:
+    node = world.broker_node(int(leadership.leader))
+    return node is not None and at in dict(node.groups.ownership.loaded())
 
 
 def _follower(

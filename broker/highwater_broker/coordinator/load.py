@@ -16,6 +16,7 @@ from highwater_broker.coordinator.records import BadGroupRecord, decode
 from highwater_broker.coordinator.stored import LoadedGroup
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.partition import Partition
+from highwater_broker.partition_context import ReadOutcome
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -115,7 +116,7 @@ class PartitionLoad:
         if start >= self._target:
             self._position = start
             return
-        outcome = self._partition.read(start, STEP_BYTES, for_follower=False)
+        outcome = self._read(start)
         if outcome.error is not ErrorCode.NONE:
             raise LoadFailed(outcome.error, f"reading at {start}")
         try:
@@ -127,6 +128,9 @@ class PartitionLoad:
         if end_offset <= start < self._partition.high_watermark:
             raise LoadFailed(ErrorCode.CORRUPT_MESSAGE, f"nothing to read at {start}")
         self._position = max(start, end_offset)
+
+    def _read(self, start: Offset) -> ReadOutcome:
+        return self._partition.read(start, STEP_BYTES, for_follower=False)
 
     def _apply_all(self, records: Records, start: Offset) -> Offset:
         """Apply the records from start on; return the offset after the last batch."""

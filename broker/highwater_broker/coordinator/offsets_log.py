@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from highwater_broker.coordinator.ownership import Ownership, Term
 from highwater_broker.coordinator.records import BadGroupRecord, encode_batch
 from highwater_broker.coordinator.stored import GroupRecord
+from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.ids import Offset
 from highwater_core.runtime import Runtime
 
 ACKS_ALL = -1
@@ -81,17 +83,22 @@ class OffsetsLog:
         outcome = partition.append(batch, ACKS_ALL, now_ms)
         if outcome.error is not ErrorCode.NONE:
             return _ERRORS.get(outcome.error, ErrorCode.UNKNOWN_SERVER_ERROR)
+        status = await self._status(partition, outcome.end_offset)
+        if status is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return _ERRORS.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def _status(self, partition: Partition, end_offset: Offset) -> ErrorCode | None:
+        """Return what became of what was appended just now; None where time is over."""
         leader_epoch = partition.leader_epoch
         status: ErrorCode | None = None
 
         def is_decided() -> bool:
             nonlocal status
-            status = partition.acks_all_status(outcome.end_offset, leader_epoch)
+            status = partition.acks_all_status(end_offset, leader_epoch)
             return status is not None
 
         await self._purgatory.wait(
             (partition.topic_partition,), is_decided, self._timeout_ms, in_turn=True
         )
-        if status is None:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return _ERRORS.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return status

@@ -89,6 +89,11 @@ class Ownership:
         """Return the group's offsets partition; asked only while their number is known."""
         return offsets_partition(group_id, self._topic_size.count)
 
+    def epoch_of(self, number: int) -> LeaderEpoch | None:
+        """Return since which epoch this broker owns the partition, loaded or not; None: not."""
+        term = self._terms.get(number)
+        return None if term is None else term.leader_epoch
+
     def loaded(self) -> tuple[tuple[TopicPartition, LeaderEpoch], ...]:
         """Return the partitions whose groups are in the cache, and since which epoch."""
         return tuple(

@@ -7,10 +7,14 @@ from highwater_broker.coordinator.expiry import OffsetExpiry
 from highwater_broker.coordinator.offsets_log import OffsetsLog
 from highwater_broker.coordinator.ownership import Ownership
 from highwater_broker.coordinator.settings import GroupSettings
-from highwater_broker.kafka_api.seams import Partitions, TopicSize
+from highwater_broker.coordinator.topic_size import OffsetsTopicSize
+from highwater_broker.current_session import CurrentSession
+from highwater_broker.kafka_api.seams import Partitions
+from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.settings import BrokerSettings
 from highwater_core.ids import TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.ports import Ports
 from highwater_core.runtime import TaskScope
 
@@ -24,10 +28,13 @@ class GroupService:
         ports: Ports,
         partitions: Partitions,
         purgatory: Purgatory,
-        topic_size: TopicSize,
+        metadata: MetadataCache,
+        session: CurrentSession,
     ) -> None:
         runtime = ports.runtime
-        self.ownership = Ownership(runtime, partitions, purgatory, topic_size)
+        self.topic_size = OffsetsTopicSize(session, ports.trace)
+        metadata.listen(lambda topic: self._forget_size(metadata, topic))
+        self.ownership = Ownership(runtime, partitions, purgatory, self.topic_size)
         log = OffsetsLog(self.ownership, purgatory, runtime, settings.offsets_commit_timeout_ms)
         self.coordinator = GroupCoordinator(
             GroupSettings(
@@ -52,6 +59,11 @@ class GroupService:
             retention_ms=settings.offsets_retention_ms,
             check_interval_ms=settings.offsets_retention_check_interval_ms,
         )
+
+    def _forget_size(self, metadata: MetadataCache, topic: str) -> None:
+        """Forget how many partitions the topic had once it is deleted."""
+        if topic == OFFSETS_TOPIC and not metadata.has_topic(topic):
+            self.topic_size.forget()
 
     def start(self, scope: TaskScope) -> None:
         """Have timers called and offsets expire from now on."""

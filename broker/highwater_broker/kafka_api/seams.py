@@ -10,7 +10,7 @@ from highwater_broker.partition import Partition
 from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import NodeId, ProducerId, TopicPartition
 from highwater_core.messages import ControllerCommand, ControllerResponse
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
+from highwater_core.topic_configs import CLEANUP_POLICY
 from highwater_wire.kafka.messages import ApiVersionRange
 
 Response = TypeVar("Response", bound=ControllerResponse)
@@ -87,11 +87,7 @@ class OffsetsTopicSettings:
 
     def config(self) -> tuple[tuple[str, str], ...]:
         """Return the topic's own configuration."""
-        values = {"segment.bytes": str(self.segment_bytes)}
-        if "compact" in TOPIC_CONFIG_KEYS["cleanup.policy"].choices:
-            values["cleanup.policy"] = "compact"
-        else:
-            values["retention.ms"] = "-1"
+        values = {CLEANUP_POLICY: "compact", "segment.bytes": str(self.segment_bytes)}
         if self.min_insync_replicas:
             values["min.insync.replicas"] = str(self.min_insync_replicas)
         return tuple(sorted(values.items()))

@@ -331,7 +331,8 @@ CATALOGUE: tuple[Row, ...] = (
         "A coordinator loads and unloads out of order",
         versions=("before the fixes; KAFKA-8069: 2.1.0-2.1.1", "0.9.0.0; 2.8.1, 3.0.0; 2.2.0"),
         breaks={"I14": "two coordinators, or a stale one"},
-        in_a_trace="none: there is no group coordinator yet",
+        in_a_trace="none: in every preset a term of a coordinator begins and ends with the role, "
+        "and a load counts in its own term only; the check of I14 sees it where it is planted",
     ),
     _row(
         23,

@@ -16,12 +16,14 @@ from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.minima import configured_minimum, is_compacted
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
+from highwater_simulator.oracle.coordinators import CoordinatorChecks
 from highwater_simulator.oracle.log_starts import LogStartChecks
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.lost_disks import LostDisks
@@ -30,6 +32,7 @@ from highwater_simulator.oracle.progress import ProgressChecks
 from highwater_simulator.oracle.restarts import RestartChecks
 from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
+from highwater_wire.kafka.committed_messages import OffsetCommitRequest, OffsetFetchRequest
 from highwater_wire.kafka.messages import (
     CONSUMER,
     LATEST_TIMESTAMP,
@@ -76,6 +79,7 @@ class Oracle:
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
         self._log_starts = LogStartChecks(world, self.report)
+        self._coordinators = CoordinatorChecks(world, self.partitions, self.report)
         for broker, handle in world.brokers.items():
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
@@ -339,6 +343,8 @@ class Oracle:
                     at = TopicPartition(result.topic, result.partition)
                     records = sent[result.topic, result.partition]
                     self._judge_acknowledged(broker, at, records, result.base_offset)
+        elif isinstance(request, OffsetCommitRequest | OffsetFetchRequest):
+            self._replies.extend(self._coordinators.judgements(broker, request, response))
         elif isinstance(request, FetchRequest):
             self._fetched(broker, request, response)
         elif isinstance(request, ListOffsetsRequest) and request.replica_id == CONSUMER:
@@ -429,6 +435,8 @@ class Oracle:
                     self._progress.check(broker, hosted, self._shadows[str(at)])
                     self._log_starts.check(broker, hosted)
                     partition.check_replica(broker, hosted)
+                if at.topic == OFFSETS_TOPIC:
+                    self._coordinators.check_owner(broker, hosted)
 
     def _is_of(self, partition: PartitionOracle, broker: int, hosted: Partition) -> bool:
         """Return whether the replica belongs to the present topic, not to a deleted one."""

@@ -74,7 +74,10 @@ def test_the_first_group_has_the_topic_made_and_waits_for_it(world: Any) -> None
     (asked,) = world.controller.requests
     (topic,) = asked.topics
     assert (topic.name, topic.partition_count, topic.replication_factor) == (OFFSETS_TOPIC, 6, 3)
-    assert dict(topic.config)["segment.bytes"] == str(100 * 1024 * 1024)
+    assert dict(topic.config) == {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(100 * 1024 * 1024),
+    }
 
 
 def test_who_waits_too_long_for_the_topic_is_to_ask_again(world: Any) -> None:

@@ -74,6 +74,7 @@ from .compaction_probes import COMPACTION
 from .folder_probes import FOLDERS
 from .job_probes import JOBS
 from .later_probes import LATER
+from .offsets_probes import OFFSETS
 from .sequence_probes import SEQUENCES
 
 ME, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
@@ -648,6 +649,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     **FOLDERS,
     **COMPACTION,
     **SEQUENCES,
+    **OFFSETS,
 }
 
 

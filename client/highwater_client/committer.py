@@ -1,0 +1,124 @@
+"""Commits and fetches a group's offsets without being a member, one after another.
+
+As a consumer does that assigns its partitions itself. Every operation gets its outcome in the
+history: what nobody answered, or an error that may have come after the append, is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from highwater_checker.history import OperationType
+from highwater_client.metadata import METADATA_TIMEOUT_MS, Brokers
+from highwater_client.outcomes import judge_answer, judge_failure
+from highwater_client.recorder import COMMIT, FETCH_COMMITTED, HistoryRecorder
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import Endpoint, Offset, TopicPartition
+from highwater_core.ports import CallFailed, Transport
+from highwater_core.runtime import Runtime
+from highwater_wire.kafka.committed_messages import (
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetToCommit,
+)
+from highwater_wire.kafka.messages import FindCoordinatorRequest
+
+REQUEST_TIMEOUT_MS = 7_000
+"""Longer than a coordinator waits for a commit by default."""
+NO_COORDINATOR = "no coordinator was found"
+
+
+class OffsetCommitter:
+    """One client of one group."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        transport: Transport,
+        bootstrap: Sequence[Endpoint],
+        group_id: str,
+        recorder: HistoryRecorder,
+    ) -> None:
+        self._runtime = runtime
+        self._transport = transport
+        self._brokers = Brokers(transport, bootstrap)
+        self._group_id = group_id
+        self._recorder = recorder
+        self._coordinator: Endpoint | None = None
+
+    async def commit(self, at: TopicPartition, offset: int) -> OperationType:
+        """Commit the offset once, and return what became of it."""
+        operation_id = self._begin(COMMIT, at, offset)
+        coordinator = await self._find()
+        if coordinator is None:
+            return self._end(operation_id, COMMIT, at, offset, NO_COORDINATOR, may_be_there=False)
+        item = OffsetToCommit(at.topic, at.partition, Offset(offset))
+        request = OffsetCommitRequest(self._group_id, (item,))
+        try:
+            response = await self._transport.call(
+                coordinator, "committer", request, REQUEST_TIMEOUT_MS
+            )
+            result = judge_answer(response.partitions[0].error)
+        except CallFailed as failure:
+            result = judge_failure(failure)
+        return self._end(
+            operation_id, COMMIT, at, offset, result.error, may_be_there=result.may_be_there
+        )
+
+    async def fetch(self, at: TopicPartition) -> int | None:
+        """Return the committed offset, -1 where there is none, None where nobody says so now."""
+        operation_id = self._begin(FETCH_COMMITTED, at, -1)
+        coordinator = await self._find()
+        error, offset = NO_COORDINATOR, -1
+        if coordinator is not None:
+            request = OffsetFetchRequest((GroupToFetch(self._group_id, (at,)),))
+            try:
+                response = await self._transport.call(
+                    coordinator, "committer", request, REQUEST_TIMEOUT_MS
+                )
+                (group,) = response.groups
+                code = group.error or group.partitions[0].error
+                error = code.name if code is not ErrorCode.NONE else ""
+                offset = -1 if error else group.partitions[0].offset
+            except CallFailed as failure:
+                error = str(failure)
+        self._end(operation_id, FETCH_COMMITTED, at, offset, error, may_be_there=False)
+        return None if error else offset
+
+    async def _find(self) -> Endpoint | None:
+        if self._coordinator is None:
+            response = await self._brokers.ask_any(
+                "committer", FindCoordinatorRequest((self._group_id,)), METADATA_TIMEOUT_MS * 2
+            )
+            if response is not None and response.coordinators[0].error is ErrorCode.NONE:
+                found = response.coordinators[0]
+                self._coordinator = Endpoint(found.host, found.port)
+        return self._coordinator
+
+    def _begin(self, function: str, at: TopicPartition, offset: int) -> int:
+        operation_id = self._recorder.new_operation()
+        self._recorder.record(
+            OperationType.INVOKE, operation_id, function, *at, self._group_id, offset
+        )
+        return operation_id
+
+    def _end(
+        self,
+        operation_id: int,
+        function: str,
+        at: TopicPartition,
+        offset: int,
+        error: str,
+        *,
+        may_be_there: bool,
+    ) -> OperationType:
+        """Record the outcome; after an error the coordinator is looked for anew."""
+        kind = OperationType.OK
+        if error:
+            self._coordinator = None
+            kind = OperationType.INFO if may_be_there else OperationType.FAIL
+        self._recorder.record(
+            kind, operation_id, function, *at, self._group_id, offset, error=error
+        )
+        return kind
