@@ -1,0 +1,154 @@
+"""Committed offsets outlive their coordinator, and Apache Kafka's own tools read them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from bench.apache_kafka.jars import KafkaMissing, ensure_jars
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.wire_client import ConnectionClosed, WireClient
+from highwater.waiting import eventually
+from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.messages import FindCoordinatorRequest
+
+pytestmark = pytest.mark.docker
+
+WITHIN_S = 120.0
+TOOL_S = 120.0
+
+
+def consumer_of(cluster: Cluster, group: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+        }
+    )
+
+
+def coordinator_of(cluster: Cluster, group: str, asked: int) -> int | None:
+    """Return the group's coordinator as the asked broker names it; None while there is none."""
+    try:
+        with WireClient(cluster.external_endpoint(asked)) as client:
+            (found,) = client.call(FindCoordinatorRequest((group,))).coordinators
+    except (OSError, ConnectionClosed):
+        return None
+    return int(found.node_id) if found.error is ErrorCode.NONE else None
+
+
+def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
+    """Commit the offset of partition 0 and return once that is acknowledged."""
+    consumer = consumer_of(cluster, group)
+    try:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def committed(cluster: Cluster, group: str, topic: str) -> int | None:
+    """Return the group's offset of partition 0, None where nobody tells it now."""
+    consumer = consumer_of(cluster, group)
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=10.0)
+    except KafkaException:
+        return None
+    finally:
+        consumer.close()
+    return int(found.offset)
+
+
+def test_commits_survive_the_death_of_their_coordinator(
+    brisk: Cluster, new_topic: Callable[..., str]
+) -> None:
+    topic, group = new_topic(brisk), "survivors"
+    eventually(
+        lambda: coordinator_of(brisk, group, 0) is not None, within=WITHIN_S, what="a coordinator"
+    )
+    for offset in (5, 3):  # a consumer may go back
+        commit(brisk, group, topic, offset)
+    killed = coordinator_of(brisk, group, 0)
+    assert killed is not None
+    brisk.kill(killed)
+    other = next(broker for broker in range(3) if broker != killed)
+    eventually(
+        lambda: coordinator_of(brisk, group, other) not in (None, killed),
+        within=WITHIN_S,
+        what="another coordinator",
+    )
+    eventually(
+        lambda: committed(brisk, group, topic) == 3, within=WITHIN_S, what="the committed offset"
+    )
+    commit(brisk, group, topic, 8)
+    brisk.start_node(killed)
+    brisk.wait_until_ready()
+    assert committed(brisk, group, topic) == 8
+
+
+@pytest.fixture(scope="module")
+def classpath() -> Iterator[str]:
+    try:
+        yield ":".join(map(str, ensure_jars()))
+    except KafkaMissing as missing:
+        pytest.skip(str(missing))
+
+
+def run_tool(classpath: str, *arguments: str) -> str:
+    """Return what a tool of Apache Kafka says on its standard output."""
+    done = subprocess.run(
+        ["java", "-Xmx256m", "-cp", classpath, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TOOL_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_apache_kafkas_tools_read_groups_and_their_records(
+    steady: Cluster, new_topic: Callable[..., str], classpath: str
+) -> None:
+    topic, group = new_topic(steady), "readable"
+    eventually(
+        lambda: coordinator_of(steady, group, 0) is not None, within=WITHIN_S, what="a coordinator"
+    )
+    commit(steady, group, topic, 7)
+    bootstrap = ("--bootstrap-server", steady.bootstrap)
+    described = run_tool(
+        classpath,
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        *bootstrap,
+        "--describe",
+        "--group",
+        group,
+    )
+    rows = [line.split() for line in described.splitlines() if line.startswith(group)]
+    assert [row[:4] for row in rows] == [[group, topic, "0", "7"]]
+    printed = run_tool(
+        classpath,
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *bootstrap,
+        "--topic",
+        "__consumer_offsets",
+        "--from-beginning",
+        "--timeout-ms",
+        "10000",
+        "--consumer-property",
+        "exclude.internal.topics=false",
+        "--formatter",
+        "org.apache.kafka.tools.consumer.OffsetsMessageFormatter",
+    )
+    decoder, records = json.JSONDecoder(), []
+    while (start := printed.find("{")) >= 0:
+        record, end = decoder.raw_decode(printed[start:])
+        records.append(record)
+        printed = printed[start + end :]
+    key = {"group": group, "topic": topic, "partition": 0}
+    values = [each["value"]["data"] for each in records if each["key"]["data"] == key]
+    assert [(value["offset"], value["metadata"]) for value in values] == [(7, "")]

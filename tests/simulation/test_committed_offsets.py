@@ -1,0 +1,219 @@
+"""Committed offsets outlive their coordinators; the oracle sees each mistake with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from highwater_checker.history import OperationType
+from highwater_checker.invariants.committed_offsets import check_committed_offsets
+from highwater_checker.invariants.coordinators import check_coordinators
+from highwater_client.committer import OffsetCommitter
+from highwater_client.recorder import HistoryRecorder
+from highwater_core.admin_messages import ElectionType, ReassignmentItem
+from highwater_core.events import TraceEvent
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
+from highwater_core.messages import StopReplicaPartition, StopReplicaRequest
+from highwater_planted import planted
+from highwater_simulator.liveness import Core, missing
+from highwater_simulator.network import Plane
+from highwater_simulator.oracle.oracle import Oracle
+from highwater_simulator.oracle.violation import InvariantBroken
+from highwater_simulator.world import SimulatedTopology, World
+from tests.support.failover_story import ORDERS, create_orders
+
+OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)
+SETTINGS = {"offsets_topic_partitions": 1, "replica_fetch_wait_max_ms": 100}
+
+
+class GroupStory:
+    """A cluster with the oracle, and one client that commits and fetches the offset of orders-0."""
+
+    def __init__(self) -> None:
+        self.world = World(1, SimulatedTopology(broker_settings=SETTINGS))
+        self.oracle = Oracle(self.world)
+        client = self.world.client("client-0")
+        self.client = client
+        self.recorder = HistoryRecorder(client.runtime.now_ns, "c0")
+        self.committer = OffsetCommitter(
+            client.runtime, client.transport, client.bootstrap, "g", self.recorder
+        )
+
+    def run(self, story: Callable[[GroupStory], Coroutine[Any, Any, None]]) -> None:
+        """Run the story; then its traces and its history are held to the checker as well."""
+        try:
+            self.world.run(story(self), 900_000)
+            traced = [each.event for each in self.world.trace.entries]
+            events = [event for event in traced if isinstance(event, TraceEvent)]
+            assert check_coordinators(events).findings == ()
+            checked = check_committed_offsets(self.recorder.events)
+            assert (checked.findings, checked.examined > 0) == ((), True)
+        finally:
+            self.world.close()
+
+    async def begin(self) -> None:
+        self.world.start_all()
+        await create_orders(self.world, self.client)
+        await self.commit(1)
+        await self.replicated()
+
+    async def commit(self, offset: int) -> None:
+        """Commit the offset, again and again until it is acknowledged."""
+        for _ in range(200):
+            if await self.committer.commit(ORDERS, offset) is OperationType.OK:
+                return
+            await self.world.sleep(100)
+        raise AssertionError(f"offset {offset} is not acknowledged: {self.recorder.events[-1]}")
+
+    async def fetch(self) -> int:
+        """Return the committed offset, once a coordinator tells it."""
+        for _ in range(200):
+            offset = await self.committer.fetch(ORDERS)
+            if offset is not None:
+                return offset
+            await self.world.sleep(100)
+        raise AssertionError(f"nobody tells the offset: {self.recorder.events[-1]}")
+
+    async def replicated(self) -> None:
+        await self.world.eventually(
+            lambda: self.world.is_replicated(OFFSETS, self.world.brokers), 60_000, "all are in sync"
+        )
+
+    def coordinator(self) -> int:
+        state = self.world.partition_state(OFFSETS)
+        assert state is not None
+        return int(state.leader)
+
+    async def move(self) -> None:
+        """Kill the coordinator, wait for the next one, and start the killed one again."""
+        before = self.coordinator()
+        self.world.kill(before)
+        await self.world.eventually(
+            lambda: self.coordinator() not in (before, -1), 60_000, "another coordinates"
+        )
+        self.world.start(before)
+
+
+async def offsets_move(story: GroupStory) -> None:
+    await story.begin()
+    for offset in (5, 3, 9):  # a consumer may go back: the last one counts, not the largest
+        await story.commit(offset)
+        await story.move()
+        assert await story.fetch() == offset
+        await story.replicated()
+    brokers = tuple(story.world.brokers)
+
+    def all_is_there() -> bool:
+        core = Core(brokers, tuple(story.world.controllers))
+        return not list(missing(story.world, core))
+
+    await story.world.eventually(all_is_there, 60_000, "nothing is missing")
+
+
+def test_committed_offsets_outlive_their_coordinators() -> None:
+    GroupStory().run(offsets_move)
+
+
+def test_the_coordinator_that_is_stopped_in_good_order_hands_over() -> None:
+    async def stopped(story: GroupStory) -> None:
+        await story.begin()
+        await story.commit(5)
+        before = story.coordinator()
+        story.world.request_stop(before)
+        await story.world.eventually(
+            lambda: story.coordinator() not in (before, -1), 60_000, "another coordinates"
+        )
+        assert await story.fetch() == 5
+
+    GroupStory().run(stopped)
+
+
+async def high_watermark_lags(story: GroupStory) -> None:
+    """The coordinator dies as soon as it has acknowledged: its successor knows no high watermark
+    that high yet."""
+    await story.begin()
+    for offset in range(10, 20):
+        await story.commit(offset)
+        await story.move()
+        assert await story.fetch() == offset
+        await story.replicated()
+
+
+async def deposed_while_it_loads(story: GroupStory) -> None:
+    """The lead moves on while the coordinator waits for what it has to be committed again."""
+    await story.begin()
+    world = story.world
+    first = story.coordinator()
+    second, third = (broker for broker in world.brokers if broker != first)
+    await story.commit(5)
+    for other in (first, third):  # it does not hear that the offset is committed
+        names = world.brokers[other].name, world.brokers[second].name
+        world.network.cut_both_ways(*names, Plane.REPLICATION)
+    await lead(story, second)
+    for _ in range(2):  # the first one goes to who led before
+        assert await story.committer.fetch(ORDERS) is None
+    assert story.recorder.events[-1].error == "COORDINATOR_LOAD_IN_PROGRESS"
+    await lead(story, third)
+    world.network.heal_all()
+    await world.sleep(12_000)  # longer than a load waits before it looks again
+    assert await story.fetch() == 5
+
+
+async def lead(story: GroupStory, broker: int) -> None:
+    """Have the broker preferred and elected."""
+    others = tuple(NodeId(each) for each in story.world.brokers if each != broker)
+    order = (NodeId(broker), *others)
+    await story.client.alter_reassignments((ReassignmentItem(OFFSETS, order),), 60_000)
+    await story.client.elect_leaders(ElectionType.PREFERRED, (OFFSETS,), 60_000)
+    await story.world.eventually(
+        lambda: story.coordinator() == broker, 60_000, f"broker {broker} leads"
+    )
+
+
+def test_a_load_that_nobody_wants_any_more_leaves_nothing() -> None:
+    GroupStory().run(deposed_while_it_loads)
+
+
+async def late_stop(story: GroupStory) -> None:
+    """A StopReplica of an epoch that is over comes to the leader."""
+    await story.begin()
+    await story.move()
+    assert await story.fetch() == 1
+    leader = story.coordinator()
+    node, hosted = story.world.broker_node(leader), story.world.hosted(leader, OFFSETS)
+    assert node is not None
+    assert hosted is not None
+    request = StopReplicaRequest(
+        controller_id=NodeId(story.world.active_controller() or 0),
+        controller_epoch=hosted.controller_epoch,
+        broker_epoch=node._registration.broker_epoch,
+        partitions=(StopReplicaPartition(OFFSETS, False, type(hosted.leader_epoch)(0)),),
+    )
+    await node.replicas.carry_out(request)
+    await story.world.sleep(1_000)
+    assert await story.fetch() == 1
+
+
+def test_a_late_stop_unloads_nothing() -> None:
+    GroupStory().run(late_stop)
+
+
+@pytest.mark.parametrize(
+    ("bug", "story", "says"),
+    [
+        ("offset_commit_acknowledged_on_append", offsets_move, "no such record is committed"),
+        ("group_load_stops_early", high_watermark_lags, "acknowledged or committed since"),
+        ("group_load_after_unload", deposed_while_it_loads, "of a partition that it has not"),
+        ("late_stop_unloads_groups", late_stop, "coordinates since epoch None"),
+    ],
+)
+def test_the_oracle_sees_the_mistake(
+    bug: str, story: Callable[[GroupStory], Coroutine[Any, Any, None]], says: str
+) -> None:
+    with planted(bug), pytest.raises(InvariantBroken) as broken:
+        GroupStory().run(story)
+    assert broken.value.violation.invariant == "I14"
+    assert says in broken.value.violation.message
