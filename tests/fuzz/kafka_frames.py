@@ -24,6 +24,13 @@ from highwater_wire.kafka.admin_messages import (
     PartitionsToCreate,
 )
 from highwater_wire.kafka.codec import MalformedRequest, Piece, decode_request, encode_request
+from highwater_wire.kafka.committed_messages import (
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    OffsetToCommit,
+)
 from highwater_wire.kafka.config_messages import (
     AlterConfigsRequest,
     AlteredResource,
@@ -32,6 +39,18 @@ from highwater_wire.kafka.config_messages import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
     ReplacedConfig,
+)
+from highwater_wire.kafka.group_messages import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    GroupProtocol,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    LeavingMember,
+    ListGroupsRequest,
+    MemberAssignment,
+    SyncGroupRequest,
 )
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
@@ -290,6 +309,95 @@ def list_reassignments(draws: Draws) -> KafkaRequest:
     return ListPartitionReassignmentsRequest(_some_or_all(draws), _admin_timeout(draws))
 
 
+def _group_id(draws: Draws) -> str:
+    return draws.mostly(draws.one_of(("g0", "g1", "g2")), draws.name(20), 85)
+
+
+def _member_id(draws: Draws) -> str:
+    return draws.mostly("", draws.name(20), 60)
+
+
+def _instance(draws: Draws) -> str | None:
+    return draws.one_of((None, None, None, "i0", "i1", ""))
+
+
+def _generation(draws: Draws) -> int:
+    return draws.mostly(draws.one_of((-1, 0, 1, 2)), draws.int32(), 90)
+
+
+def join_group(draws: Draws) -> KafkaRequest:
+    def entry() -> GroupProtocol:
+        return GroupProtocol(draws.one_of(("range", "sticky", "", draws.name(0))), draws.records())
+
+    return JoinGroupRequest(
+        group_id=_group_id(draws),
+        session_timeout_ms=draws.mostly(6_000, draws.one_of((-1, 0, 5_999, 2**31 - 1)), 85),
+        rebalance_timeout_ms=draws.mostly(100, draws.one_of((-1, 0, 60_000)), 85),
+        member_id=_member_id(draws),
+        protocol_type=draws.mostly("consumer", draws.one_of(("connect", "")), 90),
+        protocols=_partitions(draws, entry),
+        group_instance_id=_instance(draws),
+        reason=draws.one_of((None, "", "why")),
+    )
+
+
+def sync_group(draws: Draws) -> KafkaRequest:
+    def entry() -> MemberAssignment:
+        return MemberAssignment(draws.name(20), draws.records())
+
+    ids = (_group_id(draws), _generation(draws), _member_id(draws))
+    return SyncGroupRequest(*ids, _partitions(draws, entry), _instance(draws))
+
+
+def heartbeat(draws: Draws) -> KafkaRequest:
+    ids = (_group_id(draws), _generation(draws), _member_id(draws))
+    return HeartbeatRequest(*ids, _instance(draws))
+
+
+def leave_group(draws: Draws) -> KafkaRequest:
+    def entry() -> LeavingMember:
+        return LeavingMember(_member_id(draws), _instance(draws))
+
+    return LeaveGroupRequest(_group_id(draws), _partitions(draws, entry))
+
+
+def offset_commit(draws: Draws) -> KafkaRequest:
+    def entry() -> OffsetToCommit:
+        text = draws.one_of((None, "", "note", "x" * 4_096, "x" * 5_000, draws.name(0)))
+        at = draws.name(85), _partition(draws)
+        return OffsetToCommit(*at, Offset(draws.int64()), _epoch(draws), text)
+
+    items = _partitions(draws, entry)
+    ids = (_generation(draws), _member_id(draws), _instance(draws))
+    retention_ms = draws.one_of((-1, -1, 0, 1_000, 2**40))
+    return OffsetCommitRequest(_group_id(draws), items, *ids, retention_ms)
+
+
+def offset_fetch(draws: Draws) -> KafkaRequest:
+    def entry() -> GroupToFetch:
+        named = _partitions(draws, lambda: TopicPartition(draws.name(85), _partition(draws)))
+        return GroupToFetch(_group_id(draws), None if draws.chance(30) else named)
+
+    return OffsetFetchRequest(_partitions(draws, entry), draws.chance(50))
+
+
+def offset_delete(draws: Draws) -> KafkaRequest:
+    named = _partitions(draws, lambda: TopicPartition(draws.name(85), _partition(draws)))
+    return OffsetDeleteRequest(_group_id(draws), named)
+
+
+def groups_looked_at(draws: Draws) -> KafkaRequest:
+    named = _partitions(draws, lambda: _group_id(draws))
+    states = draws.one_of(((), ("Stable",), ("empty", "", "x" * 9_000)))
+    return draws.one_of(
+        (
+            DescribeGroupsRequest(named),
+            DeleteGroupsRequest(named),
+            ListGroupsRequest(states, draws.one_of(((), ("classic",), ("consumer",)))),
+        )
+    )
+
+
 MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (27, produce),
     (17, fetch),
@@ -308,8 +416,16 @@ MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (2, elect_leaders),
     (2, alter_reassignments),
     (2, list_reassignments),
+    (6, join_group),
+    (3, sync_group),
+    (3, heartbeat),
+    (2, leave_group),
+    (4, offset_commit),
+    (3, offset_fetch),
+    (2, offset_delete),
+    (3, groups_looked_at),
 )
-"""How often of a hundred each is drawn."""
+"""How often each is drawn, next to the others."""
 _MAKERS = tuple(make for weight, make in MAKERS for _ in range(weight))
 
 
