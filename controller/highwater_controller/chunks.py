@@ -20,10 +20,16 @@ PARTITIONS_PER_STEP = 250
 """Partitions that are brought up, or taken down, with their commands, at a time."""
 
 
+def next_step(items: Sequence[I]) -> tuple[Sequence[I], Sequence[I]]:
+    """Return the first PARTITIONS_PER_STEP of the items, and those that are left."""
+    return items[:PARTITIONS_PER_STEP], items[PARTITIONS_PER_STEP:]
+
+
 def pieces(items: Sequence[I]) -> Iterator[Sequence[I]]:
     """Yield the items in their order, PARTITIONS_PER_STEP at a time."""
-    for first in range(0, len(items), PARTITIONS_PER_STEP):
-        yield items[first : first + PARTITIONS_PER_STEP]
+    while items:
+        some, items = next_step(items)
+        yield some
 
 
 def multis(groups: Iterable[Sequence[MultiOp]]) -> Iterator[list[MultiOp]]:

@@ -13,7 +13,7 @@ from highwater_controller.admin_znodes import forget_ended_reassignments
 from highwater_controller.alter_partition import on_alter_partition
 from highwater_controller.broker_changes import on_brokers_changed
 from highwater_controller.broker_channels import BrokerChannels
-from highwater_controller.chunks import PARTITIONS_PER_STEP
+from highwater_controller.chunks import next_step
 from highwater_controller.config_changes import CHECK_INTERVAL_MS, on_config_changes
 from highwater_controller.context import ControllerContext
 from highwater_controller.controlled_shutdown import on_controlled_shutdown
@@ -255,9 +255,8 @@ class Controller:
         UpdateMetadata.
         Source: source document 003, onPartitionReassignment.
         """
-        moved = [at for at in partitions if at in term.context.reassignments]
-        await advance_reassignments(term, moved[:PARTITIONS_PER_STEP])
-        left = moved[PARTITIONS_PER_STEP:]
+        some, left = next_step([at for at in partitions if at in term.context.reassignments])
+        await advance_reassignments(term, some)
         if left:
             self._events.put(ReassignmentsAdvanced(left))
 

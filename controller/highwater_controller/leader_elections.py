@@ -12,7 +12,7 @@ from highwater_controller.admin_znodes import (
     forget_preferred_elections,
     read_preferred_elections,
 )
-from highwater_controller.chunks import PARTITIONS_PER_STEP, pieces
+from highwater_controller.chunks import next_step, pieces
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.partition_state_machine import move_partitions
@@ -45,13 +45,12 @@ class Electing:
 
     def __init__(self, request: ElectLeadersRequest) -> None:
         self._request = request
-        self._named = request.partitions
+        self._left: Sequence[TopicPartition] | None = request.partitions
         self._results: dict[TopicPartition, PartitionResult] = {}
-        self._taken = 0
 
     @property
     def is_over(self) -> bool:
-        return self._named is not None and self._taken >= len(self._named)
+        return self._left is not None and not self._left
 
     @property
     def answer(self) -> ElectLeadersResponse:
@@ -60,10 +59,9 @@ class Electing:
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Hold the next partitions' elections."""
         is_of_all = self._request.partitions is None
-        if self._named is None:
-            self._named = tuple(sorted(term.context.assignments))
-        some = self._named[self._taken : self._taken + PARTITIONS_PER_STEP]
-        self._taken += len(some)
+        if self._left is None:
+            self._left = sorted(term.context.assignments)
+        some, self._left = next_step(self._left)
         results = await elect_leaders(term, some, self._request.election_type)
         self._results.update(
             (each.topic_partition, each)
@@ -126,12 +124,11 @@ class WrittenElections:
     answer = None
 
     def __init__(self) -> None:
-        self._named: Sequence[TopicPartition] | None = None
-        self._taken = 0
+        self._left: Sequence[TopicPartition] | None = None
 
     @property
     def is_over(self) -> bool:
-        return self._named is not None and self._taken >= len(self._named)
+        return self._left is not None and not self._left
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Read the znode, then hold the next partitions' elections; remove it after the last.
@@ -140,12 +137,11 @@ class WrittenElections:
         preferred replicas, if those are live and in sync -> after the last step the znode removed:
         a controller that dies before leaves it to the next one.
         """
-        if self._named is None:
-            self._named = await read_preferred_elections(term)
-        some = self._named[self._taken : self._taken + PARTITIONS_PER_STEP]
-        self._taken += len(some)
+        if self._left is None:
+            self._left = await read_preferred_elections(term)
+        some, self._left = next_step(self._left)
         await elect_leaders(term, some, ElectionType.PREFERRED)
-        if self._named and self.is_over:
+        if some and self.is_over:
             await forget_preferred_elections(term)
 
 

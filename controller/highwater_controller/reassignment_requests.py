@@ -16,7 +16,7 @@ from highwater_controller.admin_znodes import (
     forget_reassignments,
     read_reassignments,
 )
-from highwater_controller.chunks import PARTITIONS_PER_STEP
+from highwater_controller.chunks import next_step
 from highwater_controller.logic.leadership_change import Brokers
 from highwater_controller.logic.reassignments import (
     find_target_fault,
@@ -46,14 +46,13 @@ class Reassigning:
     """An AlterPartitionReassignments request, carried out a step at a time."""
 
     def __init__(self, request: AlterReassignmentsRequest) -> None:
-        self._request = request
+        self._left: Sequence[ReassignmentItem] = request.partitions
         self._counts = Counter(item.topic_partition for item in request.partitions)
         self._results: dict[TopicPartition, PartitionResult] = {}
-        self._taken = 0
 
     @property
     def is_over(self) -> bool:
-        return self._taken == len(self._request.partitions)
+        return not self._left
 
     @property
     def answer(self) -> AlterReassignmentsResponse:
@@ -62,8 +61,7 @@ class Reassigning:
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Begin, or cancel, the next partitions' reassignments."""
-        some = self._request.partitions[self._taken : self._taken + PARTITIONS_PER_STEP]
-        self._taken += len(some)
+        some, self._left = next_step(self._left)
         await self._take(term, some)
 
     async def _take(self, term: Term, items: Sequence[ReassignmentItem]) -> None:
@@ -133,12 +131,11 @@ class WrittenReassignments:
     answer = None
 
     def __init__(self) -> None:
-        self._listed: Sequence[TopicPartition] | None = None
-        self._taken = 0
+        self._left: Sequence[TopicPartition] | None = None
 
     @property
     def is_over(self) -> bool:
-        return self._listed is not None and self._taken >= len(self._listed)
+        return self._left is not None and not self._left
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Read the znode, then begin the next partitions; impossible jobs are removed from it.
@@ -147,10 +144,9 @@ class WrittenReassignments:
         written -> leader epochs raised -> added replicas New -> reassignments whose target is in
         sync completed -> completed and impossible jobs removed from the znode later.
         """
-        if self._listed is None:
-            self._listed = await read_reassignments(term)
-        some = self._listed[self._taken : self._taken + PARTITIONS_PER_STEP]
-        self._taken += len(some)
+        if self._left is None:
+            self._left = await read_reassignments(term)
+        some, self._left = next_step(self._left)
         over = await _begin_listed(term, some)
         await end_reassignments(term, over)
         await advance_reassignments(term, some)

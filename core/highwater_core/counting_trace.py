@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_TOPIC_ID, TopicId
 from highwater_core.ports import Trace
 
 UNCLEAN_ELECTIONS = "unclean_elections"
@@ -27,30 +26,10 @@ class CountingTrace:
         """Return how many events there were since the node started, by name."""
         return tuple(self._counts.items())
 
-    def emit(
-        self,
-        kind: EventKind,
-        *,
-        topic: str | None = None,
-        topic_id: TopicId = NO_TOPIC_ID,
-        partition: int | None = None,
-        leader_epoch: int | None = None,
-        controller_epoch: int | None = None,
-        offset: int | None = None,
-        **detail: Any,
-    ) -> None:
+    def emit(self, kind: EventKind, **fields: Any) -> None:
         name = self._counted.get(kind)
         if name is not None:
             self._counts[name] += 1
-            if kind is EventKind.LEADER_ELECTED and detail["unclean"]:
+            if kind is EventKind.LEADER_ELECTED and fields["unclean"]:
                 self._counts[UNCLEAN_ELECTIONS] += 1
-        self._trace.emit(
-            kind,
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
-            leader_epoch=leader_epoch,
-            controller_epoch=controller_epoch,
-            offset=offset,
-            **detail,
-        )
+        self._trace.emit(kind, **fields)
