@@ -146,8 +146,14 @@ def _decode(term: Term, path: str, data: bytes | None) -> Mapping[str, str]:
         return {}
 
 
+_EMPTY_BY_DEFAULT = frozenset(name for name, key in TOPIC_CONFIG_KEYS.items() if not key.default)
+
+
 def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str]:
-    """Return the values after the changes, which are made in their order."""
+    """Return the values after the changes, which are made in their order.
+
+    Deviation: in Kafka a list that has lost its last entry stays set, and empty.
+    """
     config = dict(before)
     for change in altered.changes:
         match change.operation:
@@ -162,6 +168,8 @@ def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str
                 gone = dict.fromkeys(_listed(change.value))
                 left = [each for each in _entries(config, change.name) if each not in gone]
                 config[change.name] = ",".join(left)
+                if not left and change.name in _EMPTY_BY_DEFAULT:
+                    del config[change.name]
     return config
 
 

@@ -104,7 +104,8 @@ THROTTLED = "leader.replication.throttled.replicas"
         (THROTTLED, [(APPEND, "0:1,0:2")], "0:1,0:2"),
         (THROTTLED, [(APPEND, "0:1"), (APPEND, "1:1, 0:1")], "0:1,1:1"),
         (THROTTLED, [(APPEND, "0:1,0:2"), (SUBTRACT, "0:1,7:7")], "0:2"),
-        (THROTTLED, [(SUBTRACT, "0:1")], ""),
+        (THROTTLED, [(APPEND, "0:1,0:2"), (SUBTRACT, "0:2, 0:1")], None),
+        (THROTTLED, [(SUBTRACT, "0:1")], None),
         ("cleanup.policy", [(APPEND, "delete")], "delete"),
         ("cleanup.policy", [(APPEND, "compact")], "delete,compact"),
     ],
@@ -113,13 +114,14 @@ def test_a_list_gains_and_loses_entries(led, name, changes, value):
     for operation, text in changes:
         change = ConfigChange(name, operation, text)
         assert alter(led, AlteredConfig(TOPIC, "t", (change,))) == [ErrorCode.NONE]
-    assert config(led, T) == {name: value}
+    assert config(led, T) == ({} if value is None else {name: value})
 
 
 @pytest.mark.parametrize(
     ("name", "operation", "text"),
     [
         ("cleanup.policy", SUBTRACT, "delete"),
+        ("no.such", SUBTRACT, "x"),
         ("cleanup.policy", APPEND, "squeeze"),
         ("no.such", APPEND, "x"),
         (THROTTLED, APPEND, "x"),
