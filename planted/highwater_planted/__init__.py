@@ -14,6 +14,7 @@ from highwater_planted import (
     compaction,
     configs,
     controllers,
+    fetchers,
     folders,
     isr,
     jobs,
@@ -45,6 +46,7 @@ PLANTED: dict[str, PlantedBug] = {
         *compaction.BUGS,
         *sequences.BUGS,
         *offsets.BUGS,
+        *fetchers.BUGS,
     )
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from highwater_broker import replication_quotas
 from highwater_broker.logic.replication_quota import Windows, is_exceeded
+from highwater_broker.partition import Partition
 from highwater_controller import partition_state_machine
 from highwater_controller.term import Term
 from highwater_core.config_layers import ConfigLayers, ConfigSource, SetValue
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 _values = ConfigLayers.values
+_take_minimum = Partition.take_min_insync_replicas
 
 
 def _topics_last(self: ConfigLayers, name: str) -> tuple[SetValue, ...]:
@@ -26,7 +28,21 @@ def _as_of_the_last_record(windows: Windows, limit_bytes_per_s: int, now_ms: int
     return is_exceeded(windows, limit_bytes_per_s, last_ms)
 
 
+def _take_lower_ones(self: Partition, min_insync_replicas: int) -> None:
+    _take_minimum(self, min(min_insync_replicas, self.min_insync_replicas))
+
+
 BUGS = (
+    PlantedBug(
+        name="raised_minimum_ignored",
+        summary="a broker goes on committing with as many in sync as before min.insync.replicas "
+        "was raised; no ELR is waited for, which would hide it",
+        source="own; KIP-226",
+        breaks=("I17",),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        toggles={"eligible_leader_replicas": False},
+        replacements=(Replacement(Partition, "take_min_insync_replicas", _take_lower_ones),),
+    ),
     PlantedBug(
         name="throttled_for_ever",
         summary="a replication quota that is exceeded stays so until more passes, which never does",

@@ -28,7 +28,7 @@ from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
-from highwater_simulator.minima import configured_minimum, is_compacted, least_in_sync
+from highwater_simulator.minima import KEY, configured_minimum, is_compacted, least_in_sync
 from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency, Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
@@ -41,6 +41,8 @@ WRITE_ON_MS = 400
 SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
+CONFIG_WITHIN_MS = 2_000
+"""Once all is healed and idle: until every broker goes by what is configured."""
 CHECKPOINT_WITHIN_MS = 10_000
 """Time to write a checkpoint, beyond two of its intervals."""
 NS_PER_US = 1_000
@@ -55,6 +57,8 @@ CRASH = "crash"
 NOT_READY = "not ready"
 SHRINKING_PROBED = "shrinking_probed"
 """The mark of a run that tested whether a leader goes on without a follower."""
+MINIMUM_PROBED = "minimum_probed"
+"""The mark of a run in which too few were in sync for a minimum that was changed in its course."""
 
 
 @dataclass(slots=True)
@@ -159,6 +163,8 @@ class PlanRun:
             self._settle(core)
             self._probe(core)
             self._settle(core)  # again: a replica that only seemed to follow lacks the probe record
+            if _changes_minimum(self.plan):
+                self._probe_minimum(core)
             if self.plan.probes_shrinking:
                 self._probe_shrinking(core)
             self._await_checkpoints(core)
@@ -248,7 +254,8 @@ class PlanRun:
                 if has_leader and len(able) >= minimum:
                     self._probe_one(at, f"probe-{at}")
 
-    def _probe_one(self, at: TopicPartition, value: str) -> None:
+    def _probe_one(self, at: TopicPartition, value: str, *, is_acknowledged: bool = True) -> None:
+        """Send a record; it must be acknowledged, or must not."""
         outcomes: list[str] = []
 
         async def send() -> None:
@@ -261,8 +268,10 @@ class PlanRun:
         self.load.admin.runtime.start("probe", send())
 
         def missing() -> Missing | None:
-            if outcomes == [ErrorCode.NONE.name]:
+            if outcomes and (outcomes == [ErrorCode.NONE.name]) is is_acknowledged:
                 return None
+            if outcomes and not is_acknowledged:
+                return Missing("I17", "a record that its leader alone has is acknowledged", at)
             return Missing("L5", f"a record is not acknowledged: {outcomes}", at)
 
         self._await(missing, 2 * PROBE_WITHIN_MS)
@@ -286,6 +295,34 @@ class PlanRun:
             self._probe_one(at, f"again-{at}")
             self.coverage.marks[SHRINKING_PROBED] += 1
             self.world.network.heal_both_ways(*ends, Plane.REPLICATION)
+            self._settle(core)
+            return
+
+    def _probe_minimum(self, core: Core) -> None:
+        """I17: with fewer in sync than a changed minimum asks for nothing is acknowledged.
+
+        In the course of the run a broker may not have read it yet, which is no fault of its own; by
+        now it has. A leader's ISR is cut off from it alone, and lags. Asked of the
+        first partition that needs others in sync; where there is none, the mark is not reached.
+        """
+        self.world.kernel.run_for(CONFIG_WITHIN_MS)
+        self.oracle.minima_are_known()
+        assigned = liveness.assignments_of(self.world)
+        for at in self.load.partitions:
+            leadership, replicas = self.world.partition_state(at), assigned.get(at, ())
+            if leadership is None or leadership.leader not in core.brokers:
+                continue
+            if least_in_sync(self.world, at.topic, len(replicas)) < 2:
+                continue
+            leader = broker_name(leadership.leader)
+            others = [broker_name(each) for each in leadership.isr if each != leadership.leader]
+            self.world.trace.note("plan", f"{', '.join(others)} cannot fetch from {leader}")
+            for other in others:
+                self.world.network.cut_both_ways(other, leader, Plane.REPLICATION)
+            self._probe_one(at, f"too-few-{at}", is_acknowledged=False)
+            self.coverage.marks[MINIMUM_PROBED] += 1
+            for other in others:
+                self.world.network.heal_both_ways(other, leader, Plane.REPLICATION)
             self._settle(core)
             return
 
@@ -386,6 +423,11 @@ class PlanRun:
             processes=self.load.processes(),
             faults_begin_ns=self.faults_begin_ns,
         )
+
+
+def _changes_minimum(plan: Plan) -> bool:
+    """Return whether a step changes how many must be in sync."""
+    return any(isinstance(step.do, ChangeConfig) and step.do.key == KEY for step in plan.steps)
 
 
 def _lets_records_go(plan: Plan) -> bool:

@@ -21,11 +21,12 @@ from highwater_chaos.plan import (
     Workload,
 )
 from highwater_checker.history import OperationType, sends_of
+from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_planted import planted
 from highwater_simulator import runner
-from highwater_simulator.runner import CRASH, NOT_READY, PlanRun, run_plan
+from highwater_simulator.runner import CRASH, MINIMUM_PROBED, NOT_READY, PlanRun, run_plan
 from highwater_simulator.trace_log import Note
 
 AT = TopicPartition("t", 0)
@@ -174,6 +175,29 @@ def test_a_leader_that_keeps_a_follower_that_cannot_fetch_is_seen() -> None:
         result = run_plan(changed(steps=(), probes_shrinking=True))
     assert result.violation is not None
     assert result.violation.invariant == "L5"
+
+
+RAISED = changed(steps=(Step(200, f.ChangeConfig("t", "min.insync.replicas", "2")),))
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_a_record_that_too_few_have_is_not_acknowledged_once_the_minimum_is_raised(
+    preset: Preset,
+) -> None:
+    result = run_plan(
+        msgspec.structs.replace(
+            RAISED, topology=msgspec.structs.replace(RAISED.topology, preset=preset)
+        )
+    )
+    assert result.violation is None
+    assert result.marks[MINIMUM_PROBED] == 1
+
+
+def test_a_broker_that_ignores_a_raised_minimum_is_seen() -> None:
+    with planted("raised_minimum_ignored"):
+        violation = run_plan(RAISED).violation
+    assert violation is not None
+    assert violation.invariant == "I17"
 
 
 def test_a_consumer_that_never_reads_is_missed() -> None:

@@ -62,7 +62,7 @@ class Oracle:
         self.flags: list[Violation] = []
         """Violations of flagged invariants, which do not end the run."""
         self._minima: dict[str, int] = {}
-        """The least min.insync.replicas that each topic ever had: a broker may not know better."""
+        """By topic, the least min.insync.replicas that a broker may still go by."""
         self._compacted: dict[str, None] = {}
         """The topics whose policy was ever to compact them."""
         self._shadows: dict[str, dict[int, ReplicaShadow]] = {}
@@ -254,6 +254,13 @@ class Oracle:
                 partition.min_insync_replicas = self._minimum_of(partition)
                 if topic in self._compacted:
                     partition.take_as_compacted()
+
+    def minima_are_known(self) -> None:
+        """Hold brokers to the configured minima from now on: they have had time to read them."""
+        for topic in self._minima:
+            self._minima[topic] = configured_minimum(self._world, topic)
+        for partition in self.partitions.values():
+            partition.min_insync_replicas = self._minimum_of(partition)
 
     def _minimum_of(self, partition: PartitionOracle) -> int:
         """Return the least min.insync.replicas in effect; more than all replicas means all."""

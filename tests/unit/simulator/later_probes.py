@@ -12,6 +12,7 @@ from typing import Any
 
 from highwater_broker import replica_manager, replication_quotas
 from highwater_broker.checkpointer import Checkpointer
+from highwater_broker.fetcher_registry import FetcherKey, FetcherRegistry
 from highwater_broker.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, OffsetCheckpoint
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.storage_identity import StorageIdentity
@@ -212,6 +213,27 @@ def high_watermark_while_another_is_eligible(bench: Any) -> object:
     return leader.high_watermark
 
 
+# ---------------------------------------------------------------- fetchers
+
+
+def removed_from_a_second_fetcher(bench: Any) -> object:
+    removed: list[TopicPartition] = []
+
+    def remove(key: TopicPartition) -> object:
+        removed.append(key)
+        return SimpleNamespace(
+            is_truncation_due=False, partition=SimpleNamespace(trace=lambda kind: None)
+        )
+
+    context: Any = SimpleNamespace(settings=SimpleNamespace(num_replica_fetchers=2))
+    registry = FetcherRegistry(context, SimpleNamespace())  # type: ignore[arg-type]
+    second = FetcherKey(TWO, 1, False)
+    registry._fetcher_of[T0] = second
+    registry._fetchers[second] = (SimpleNamespace(remove=remove), None)  # type: ignore[assignment]
+    registry.remove(T0)
+    return removed
+
+
 # ---------------------------------------------------------------- configurations
 
 
@@ -239,7 +261,15 @@ def quota_after_a_minute(bench: Any) -> object:
     return quota.is_exceeded()
 
 
+def minimum_after_it_was_raised(bench: Any) -> object:
+    partition = bench.lead()
+    partition.take_min_insync_replicas(2)
+    return partition.min_insync_replicas
+
+
 LATER: dict[str, tuple[Probe, object, object]] = {
+    "later_fetchers_go_on": (removed_from_a_second_fetcher, [T0], []),
+    "raised_minimum_ignored": (minimum_after_it_was_raised, 2, 1),
     "throttled_for_ever": (quota_after_a_minute, False, True),
     "topic_configs_count_last": (minimum_that_a_topic_sets, 2, 1),
     "unclean_election_unasked": (allowed_where_nothing_is_set, False, True),
