@@ -32,6 +32,7 @@ from highwater_checker.invariants.replica_equality import (
     check_replica_equality,
 )
 from highwater_checker.invariants.successors import check_successors
+from highwater_checker.invariants.transitions import STATE_CHANGES, check_transitions
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import assigned_replicas, leaderships
 from highwater_checker.naming import name_findings
@@ -119,6 +120,8 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     yield check_inconsistent_offsets(promised, evidence.reads_of_one_life)
     yield check_leader_uniqueness(traces)
     yield check_truncations(traces)
+    if any(event.kind in STATE_CHANGES for event in traces):
+        yield check_transitions(traces)
     yield check_isr(_leader_records(evidence))
     yield check_committed_before(traces)
     yield check_compactions(traces)

@@ -86,6 +86,8 @@ class Wording(Enum):
         "broker {node} compacted by records up to {offset}; committed was what is below "
         "{high_watermark}"
     )
+    WRONG_TRANSITION = "controller {node} took it from {from_state} to {to_state}"
+    WRONG_TRANSITION_TRIED = "controller {node} would have taken it from {from_state} to {to_state}"
 
     # Followers and consumers
     CUT_BELOW_HIGH_WATERMARK = (

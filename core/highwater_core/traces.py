@@ -17,10 +17,15 @@ _DECODER = msgspec.json.Decoder(TraceEvent)
 
 
 _BROKERS = list[int]
+_STATES = {"from_state": str, "to_state": str}
 READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.BROKERS_CHANGED: {"new": _BROKERS, "dead": _BROKERS, "bounced": _BROKERS},
     EventKind.SHUTDOWN_BEGUN: {"broker": int, "broker_epoch": int},
     EventKind.FAILOVER_COMPLETED: {"brokers": _BROKERS},
+    EventKind.PARTITION_STATE_CHANGED: _STATES,
+    EventKind.REPLICA_STATE_CHANGED: _STATES,
+    EventKind.TRANSITION_REFUSED: _STATES,
+    EventKind.STATE_CHANGE_FAILED: _STATES,
     EventKind.LEADER_ELECTED: {"leader": int, "isr": _BROKERS},
     EventKind.COMMAND_SENT: {"broker": int, "request": str},
     EventKind.COMMAND_TIMED_OUT: {"broker": int, "request": str},

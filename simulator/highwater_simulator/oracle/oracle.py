@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from highwater_broker.log.open_file import SegmentRecords
 from highwater_broker.partition import Partition
+from highwater_checker.invariants.transitions import STATE_CHANGES
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
@@ -49,8 +50,6 @@ _TOPICS_PREFIX = f"{znodes.TOPICS}/"
 _DELETIONS_PREFIX = f"{znodes.DELETE_TOPICS}/"
 _CONFIGS_PREFIX = f"{znodes.TOPIC_CONFIGS}/"
 _ALL_ISR = -1
-_STATE_CHANGES = (EventKind.PARTITION_STATE_CHANGED, EventKind.REPLICA_STATE_CHANGED)
-_STATE_CHANGES_NOT_MADE = (EventKind.TRANSITION_REFUSED, EventKind.STATE_CHANGE_FAILED)
 
 
 class Oracle:
@@ -200,10 +199,8 @@ class Oracle:
         if event.node in self._world.controllers:
             if kind is EventKind.CONTROLLER_ELECTED:
                 self._judgements.append(lambda: self._controllers.elected(event))
-            elif kind in _STATE_CHANGES:
-                self._judgements.append(lambda: self._controllers.state_changed(event))
-            elif kind in _STATE_CHANGES_NOT_MADE:
-                self._judgements.append(lambda: self._controllers.state_change_not_made(event))
+            elif kind in STATE_CHANGES:
+                self._judgements.append(lambda: self._controllers.state_change(event))
             elif kind is EventKind.COMMAND_SENT:
                 author = self._world.controllers[event.node].name
                 self._lost_disks.command_sent(author, event)

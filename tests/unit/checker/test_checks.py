@@ -24,6 +24,7 @@ from highwater_checker.invariants.replica_equality import (
     check_high_watermarks_are_held,
     check_replica_equality,
 )
+from highwater_checker.invariants.transitions import check_transitions
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.segments import Batch, DamagedLog, ReplicaLog, read_batches
 from highwater_checker.verdict import Outcome, Requirement, judge
@@ -306,3 +307,25 @@ def test_a_log_is_cut_to_its_high_watermark_or_above_and_never_below() -> None:
     (finding,) = check_truncations([followed, truncated(4, 5)]).findings
     assert (finding.invariant, finding.partition, finding.offset) == ("I11", 0, 4)
     assert check_truncations([]).examined == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "is_sound"),
+    [
+        (EventKind.PARTITION_STATE_CHANGED, "NewPartition", "OnlinePartition", True),
+        (EventKind.PARTITION_STATE_CHANGED, "OnlinePartition", "NonExistentPartition", False),
+        (EventKind.REPLICA_STATE_CHANGED, "OnlineReplica", "ReplicaDeletionStarted", False),
+        (EventKind.TRANSITION_REFUSED, "OnlineReplica", "ReplicaDeletionStarted", False),
+        (EventKind.STATE_CHANGE_FAILED, "OfflinePartition", "OnlinePartition", True),
+        (EventKind.STATE_CHANGE_FAILED, "NonExistentReplica", "NewReplica", False),
+    ],
+)
+def test_states_change_as_their_tables_have_it_and_nothing_else_is_attempted(
+    kind: EventKind, before: str, after: str, is_sound: bool
+) -> None:
+    detail = {"from_state": before, "to_state": after}
+    event = TraceEvent(0, 1_000, 1, 0, kind, topic="t", partition=0, detail=detail)
+    found = check_transitions([event])
+    assert found.examined == 1
+    assert [each.invariant for each in found.findings] == ([] if is_sound else ["I12"])
+    assert check_transitions([truncated(5, 5)]).examined == 0

@@ -10,6 +10,7 @@ import pytest
 
 from highwater_broker.log.checkpoints import encode_rows
 from highwater_broker.logic.epoch_cache import EpochCache, EpochStart
+from highwater_checker.invariants.transitions import VALID_PREVIOUS
 from highwater_controller.logic import partition_states, replica_states
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
@@ -31,7 +32,7 @@ from highwater_simulator.oracle.checkpoints import (
     CheckpointChecks,
     read_checkpoint,
 )
-from highwater_simulator.oracle.controllers import VALID_PREVIOUS, ControllerChecks
+from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.restarts import RestartChecks
 
 AT, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -165,7 +166,7 @@ def test_i12_the_table_of_moves_is_that_of_the_documents_and_of_the_controller()
 def test_i12_every_move_that_the_table_does_not_have_is_reported() -> None:
     for before, after in itertools.product(VALID_PREVIOUS, repeat=2):
         c = Controllers()
-        c.checks.state_changed(
+        c.checks.state_change(
             event(
                 EventKind.PARTITION_STATE_CHANGED, 1000, at=AT,
                 detail={"from_state": before, "to_state": after},
