@@ -1,6 +1,6 @@
-"""AlterConfigs: checks what needs no cluster state, and forwards the rest to the controller.
+"""AlterConfigs: makes the checks without cluster state, and forwards the rest to the controller.
 
-Source: KIP-133. Deviation: any broker takes changes of any broker's configuration, since the
+Source: KIP-133. Deviation: any broker accepts changes of any broker's configuration, since the
 controller makes them.
 """
 
@@ -35,7 +35,7 @@ from highwater_wire.kafka.config_messages import (
 from highwater_wire.kafka.text import quoted, shortened
 
 TIMEOUT_MS = 30_000
-"""Kafka's requests carry none: so long the controller is asked."""
+"""The timeout of the controller's call; Kafka's requests have none."""
 
 R = TypeVar("R", ReplacedConfig, AlteredResource)
 Key = tuple[int, str]
@@ -43,7 +43,7 @@ Key = tuple[int, str]
 
 
 class Refused(Exception):
-    """A resource's configuration cannot be altered as asked, whatever the cluster's state."""
+    """A resource's change is invalid in any state of the cluster."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 class ConfigForwarding:
-    """Has the controller alter configurations; each, whatever becomes of the others."""
+    """Forwards changes to the controller, each independent of the others."""
 
     def __init__(
         self, forwarding: ControllerForwarding, deadlines: Deadlines, turns: Turns
@@ -68,7 +68,7 @@ class ConfigForwarding:
         validate_only: bool,
         listener: str,
     ) -> tuple[AlteredConfigResult, ...]:
-        """Return each resource's outcome; REQUEST_TIMED_OUT leaves it open.
+        """Return each resource's outcome; REQUEST_TIMED_OUT: unknown.
 
         changes_of may raise Refused.
         """
@@ -121,7 +121,7 @@ class AlterConfigsHandler:
         self._configs = configs
 
     async def handle(self, request: AlterConfigsRequest, listener: str) -> AlterConfigsResponse:
-        """Return each resource's outcome; whatever else one has set, it sets no longer."""
+        """Return each resource's outcome; all other values of a resource are removed."""
         return AlterConfigsResponse(
             await self._configs.alter(
                 request.resources,
@@ -137,7 +137,7 @@ def _key(resource: ReplacedConfig | AlteredResource) -> Key:
 
 
 def _owner_of(resource: ReplacedConfig | AlteredResource) -> ConfigOwner:
-    """Return whose configuration it is; what has none is refused."""
+    """Return the owner of the configuration; a resource without one is refused."""
     name = resource.resource_name
     if resource.resource_type == ConfigResourceType.TOPIC:
         if not is_legal_topic_name(name):

@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments: checks what needs no cluster state, forwards to the controller.
+"""AlterPartitionReassignments: makes the checks without cluster state, forwards to the controller.
 
-It is answered when the reassignments have begun; ListPartitionReassignments tells when they end.
+It is answered when the reassignments have begun; ListPartitionReassignments shows their end.
 Source: KIP-455.
 """
 
@@ -26,7 +26,7 @@ from highwater_wire.kafka.admin_messages import (
 
 
 def refusal(item: ReassignmentItem) -> Outcome | None:
-    """Return why the partition cannot be moved so, whatever the cluster's state, or None."""
+    """Return why the reassignment is invalid in any state of the cluster, or None."""
     refused = partition_refusal(item.topic_partition)
     if refused is not None or item.replicas is None:
         return refused
@@ -48,7 +48,7 @@ class AlterPartitionReassignmentsHandler:
     ) -> AlterPartitionReassignmentsResponse:
         """Return each partition's outcome.
 
-        REQUEST_TIMED_OUT leaves it open whether a partition is or will be moved.
+        After REQUEST_TIMED_OUT it is unknown whether a partition is or will be moved.
         """
         deadline = self._deadlines(request.timeout_ms)
         outcomes, wanted = await sort_out(

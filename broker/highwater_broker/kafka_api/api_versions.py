@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker serves; also the answer to a version of it that is not served."""
+"""ApiVersions: the versions that this broker serves, also as the answer to an unserved version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 class ApiVersionsHandler:
-    """Answers ApiVersions and every request that is not served."""
+    """Answers ApiVersions and every unserved request."""
 
     def __init__(self, api_versions: tuple[ApiVersionRange, ...]) -> None:
         ranges = tuple(sorted(api_versions, key=lambda served: served.api_key))
@@ -25,7 +25,7 @@ class ApiVersionsHandler:
         self._unsupported = ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, ranges)
 
     async def handle(self, request: ApiVersionsRequest, listener: str) -> ApiVersionsResponse:
-        """Return what is served, or INVALID_REQUEST to an illegal name (KIP-511)."""
+        """Return the served versions, or INVALID_REQUEST for an illegal name (KIP-511)."""
         told = request.client_software_name, request.client_software_version
         if any(text is not None and not _LEGAL.fullmatch(text) for text in told):
             return self._refused
@@ -34,5 +34,5 @@ class ApiVersionsHandler:
     async def handle_unsupported(
         self, request: UnsupportedRequest, listener: str
     ) -> ApiVersionsResponse:
-        """Return UNSUPPORTED_VERSION with what is served: clients then ask in a lower version."""
+        """Return UNSUPPORTED_VERSION with the served versions: clients then use a lower one."""
         return self._unsupported

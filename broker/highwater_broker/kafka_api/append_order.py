@@ -1,4 +1,4 @@
-"""Keeps a partition's produces in their order when a large one appends in several turns."""
+"""Keeps a partition's produces in order when a large one appends in several turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from highwater_core.runtime import Event, Runtime
 
 
 class _Place:
-    """One request's place: whom it comes after, by partition, until its turn has come.
+    """One request's place: the request before it, by partition, until its turn has come.
 
-    A request that leaves before its turn keeps them, so that whoever waits for it goes on to wait
+    A request that leaves before its turn keeps them, so that a request that waits for it then waits
     for those.
     """
 
@@ -23,7 +23,7 @@ class _Place:
         """Set when it will append no more."""
 
     def next_before(self, key: TopicPartition) -> _Place | None:
-        """Return the last of those before it that may still append to the partition."""
+        """Return the last earlier request that may still append to the partition."""
         place = self.earlier.get(key)
         while place is not None and place.left.is_set():
             place = place.earlier.get(key)
@@ -31,19 +31,19 @@ class _Place:
 
 
 class AppendOrder:
-    """Which partitions are still to be appended to by requests that came already.
+    """The partitions of requests that have not appended yet.
 
-    Ordering: of two requests that name one partition the first has appended all that it will
-    before the second begins. Each waits for earlier ones only, so that no two wait for each other.
+    Ordering: of two requests for one partition the first has finished appending before the second
+    begins. Each waits for earlier ones only, so that no two wait for each other.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._last: dict[TopicPartition, _Place] = {}
-        """By partition the last request that may still append to it."""
+        """By partition: the last request that may still append to it."""
 
     def is_free(self, keys: Sequence[TopicPartition]) -> bool:
-        """Return whether nobody has to be waited for."""
+        """Return whether there is no earlier request for these partitions."""
         return not self._last or not any(key in self._last for key in keys)
 
     async def append(
@@ -63,7 +63,7 @@ class AppendOrder:
             self._leave(keys, place)
 
     def _leave(self, keys: Sequence[TopicPartition], place: _Place) -> None:
-        """Put those in the request's place that it did not wait out."""
+        """Replace the request by the earlier ones for which it did not wait to the end."""
         remaining = {key: place.next_before(key) for key in place.earlier}
         place.earlier = {key: before for key, before in remaining.items() if before is not None}
         place.left.set()

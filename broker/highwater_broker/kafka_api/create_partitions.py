@@ -1,4 +1,4 @@
-"""CreatePartitions: checks what needs no cluster state, and forwards the rest to the controller.
+"""CreatePartitions: makes the checks without cluster state, forwards the rest to the controller.
 
 Source: KIP-195.
 """
@@ -26,9 +26,9 @@ from highwater_wire.kafka.admin_messages import (
 
 
 def refusal(topic: PartitionsToCreate) -> Outcome | None:
-    """Return why the topic cannot be expanded whatever the cluster's state, or None."""
+    """Return why the expansion is invalid in any state of the cluster, or None."""
     if topic.topic == OFFSETS_TOPIC:
-        # Deviation: Kafka adds them, and its groups are then looked for in other partitions.
+        # Deviation: Kafka allows it, and then looks for its groups in other partitions.
         message = "groups are placed by its number of partitions"
         return Outcome(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     refused = topic_refusal(topic.topic)
@@ -66,9 +66,9 @@ class CreatePartitionsHandler:
     async def handle(
         self, request: CreatePartitionsRequest, listener: str
     ) -> CreatePartitionsResponse:
-        """Return each topic's outcome once this broker shows all partitions that were added.
+        """Return each topic's outcome once this broker's metadata has all added partitions.
 
-        REQUEST_TIMED_OUT leaves it open whether a topic was or will be expanded.
+        After REQUEST_TIMED_OUT it is unknown whether a topic was or will be expanded.
         """
         deadline = self._deadlines(request.timeout_ms)
         outcomes, wanted = await sort_out(
@@ -105,7 +105,7 @@ class CreatePartitionsHandler:
     async def _wait_until_led(
         self, added: dict[str, range], deadline: Deadline
     ) -> dict[str, Outcome]:
-        """Return the outcome of those topics whose added partitions are not led in time."""
+        """Return the outcomes of topics whose added partitions have no leader in time."""
         if not added:
             return {}
         await self._waits.wait(

@@ -1,6 +1,6 @@
-"""CreateTopics: checks what needs no cluster state, and forwards the rest to the controller.
+"""CreateTopics: makes the checks without cluster state, and forwards the rest to the controller.
 
-Source: KIP-4, KIP-464 (-1 asks for the defaults).
+Source: KIP-4, KIP-464 (-1: the defaults).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USE_DEFAULT = -1
 
 
 def refusal(topic: TopicToCreate) -> Outcome | None:
-    """Return why the topic cannot be created whatever the cluster's state, or None."""
+    """Return why the topic is invalid in any state of the cluster, or None."""
     if not is_legal_topic_name(topic.name):
         message = "1 to 249 of [a-zA-Z0-9._-], not '.' or '..'"
         return Outcome(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
@@ -78,9 +78,9 @@ class CreateTopicsHandler:
         self._settings = settings
 
     async def handle(self, request: CreateTopicsRequest, listener: str) -> CreateTopicsResponse:
-        """Return each topic's outcome once this broker shows all that were created.
+        """Return each topic's outcome once this broker's metadata has all created ones.
 
-        REQUEST_TIMED_OUT leaves it open whether a topic was or will be created.
+        After REQUEST_TIMED_OUT it is unknown whether a topic was or will be created.
         """
         deadline = self._deadlines(request.timeout_ms)
         outcomes, wanted = await sort_out(

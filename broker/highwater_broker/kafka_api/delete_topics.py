@@ -1,4 +1,5 @@
-"""DeleteTopics: forwards to the controller, and waits until this broker shows the topics gone."""
+"""DeleteTopics: forwards to the controller, and waits until this broker's metadata has them no
+more."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class DeleteTopicsHandler:
     async def handle(self, request: DeleteTopicsRequest, listener: str) -> DeleteTopicsResponse:
         """Return each topic's outcome; a name that is repeated counts once.
 
-        REQUEST_TIMED_OUT leaves it open whether a topic was or will be deleted.
+        After REQUEST_TIMED_OUT it is unknown whether a topic was or will be deleted.
         """
         deadline = self._deadlines(request.timeout_ms)
         names = tuple(dict.fromkeys(request.names))

@@ -1,7 +1,7 @@
-"""DescribeConfigs: what is in force for topics and for this broker, and where it was set.
+"""DescribeConfigs: the values in force for topics and for this broker, with their sources.
 
-Source: KIP-133, KIP-226. As in Kafka a broker without a name stands for what every broker has,
-and only what is set for it is told.
+Source: KIP-133, KIP-226. As in Kafka a broker without a name means all brokers, and only values set
+for all of them are returned.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DescribeConfigsHandler:
     async def handle(
         self, request: DescribeConfigsRequest, listener: str
     ) -> DescribeConfigsResponse:
-        """Return each resource's configuration; one that is named again is told once."""
+        """Return each resource's configuration; a repeated one is returned once."""
         resources = _merged(request.resources)
         topics: dict[str, ConfigLayers | None] = {}
         for resource in resources:
@@ -71,7 +71,7 @@ class DescribeConfigsHandler:
         return DescribeConfigsResponse(tuple(await self._turns.each(describe, resources)))
 
     def _is_own(self, resource: ConfigResource) -> bool:
-        """Return whether it is this broker, or what every broker has."""
+        """Return whether the resource is this broker, or all brokers."""
         is_broker = resource.resource_type == ConfigResourceType.BROKER
         return is_broker and resource.resource_name in ("", str(self._settings.node_id))
 
@@ -96,7 +96,7 @@ class DescribeConfigsHandler:
     def _describe_broker(
         self, resource: ConfigResource, layers: ConfigLayers | None, entry_of: EntryOf
     ) -> DescribedConfig:
-        """Describe this broker, or what every broker has: another's settings are not known here."""
+        """Describe this broker, or all brokers: another broker's settings are not known here."""
         name = resource.resource_name
         if not self._is_own(resource):
             message = f"ask broker {quoted(name)} itself"
@@ -121,7 +121,7 @@ class DescribeConfigsHandler:
 
 
 def _entry(name: str, values: Sequence[SetValue]) -> ConfigEntry:
-    """Return what is in force, the first of the values."""
+    """Return the value in force, the first of the values."""
     return ConfigEntry(name, values[0].text, values[0].source)
 
 
@@ -131,7 +131,7 @@ def _entry_with_synonyms(name: str, values: Sequence[SetValue]) -> ConfigEntry:
 
 
 def _merged(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
-    """Return each resource once, with all the names that were asked of it."""
+    """Return each resource once, with all its requested names."""
     names: dict[tuple[int, str], dict[str, None] | None] = {}
     for resource in resources:
         key = resource.resource_type, resource.resource_name

@@ -1,8 +1,8 @@
-"""Routes each request to the handler of its kind. It decides nothing else.
+"""Routes each request to the handler of its kind.
 
-Which listener serves what: Produce, consumers' Fetch and what changes the cluster (topics,
-partitions, elections, reassignments, configurations) only CLIENT and EXTERNAL; followers' Fetch
-only REPLICATION, so that cutting one plane cuts nothing of the other; the rest on each.
+CLIENT and EXTERNAL alone serve Produce, consumers' Fetch and requests that change the cluster
+(topics, partitions, elections, reassignments, configurations). REPLICATION alone serves followers'
+Fetch, so that a cut of one plane does not cut the other. All listeners serve the other requests.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class KafkaApi:
         }
 
     def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaAnswer]:
-        """Return what gives the response, None where the protocol has none (Produce with acks=0).
+        """Return the handler's awaitable; its result is None where there is no response (acks=0).
 
         listener is the name of the listener that the request came through (seams.Listener).
         """

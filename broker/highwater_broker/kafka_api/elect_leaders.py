@@ -1,4 +1,4 @@
-"""ElectLeaders: forwards to the controller, and waits until this broker shows who was elected.
+"""ElectLeaders: forwards to the controller, and waits until this broker's metadata has the leaders.
 
 Source: KIP-460.
 """
@@ -26,7 +26,7 @@ _ELECTION_TYPES = {int(each): each for each in ElectionType}
 
 
 class ElectLeadersHandler:
-    """Answers ElectLeaders; a partition that is named again counts once."""
+    """Answers ElectLeaders; a repeated partition counts once."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class ElectLeadersHandler:
         self._turns = turns
 
     async def handle(self, request: ElectLeadersRequest, listener: str) -> ElectLeadersResponse:
-        """Return each partition's outcome once this broker shows the leaders that were elected.
+        """Return each partition's outcome once this broker's metadata has the elected leaders.
 
-        REQUEST_TIMED_OUT leaves it open whether a leader was or will be elected.
+        After REQUEST_TIMED_OUT it is unknown whether a leader was or will be elected.
         """
         deadline = self._deadlines(request.timeout_ms)
         named = None if request.partitions is None else tuple(dict.fromkeys(request.partitions))
@@ -79,7 +79,7 @@ class ElectLeadersHandler:
         election_type: ElectionType,
         deadline: Deadline,
     ) -> None:
-        """Give those elected leaders that this broker does not show in time REQUEST_TIMED_OUT."""
+        """Answer REQUEST_TIMED_OUT for elected leaders that the metadata does not have in time."""
         elected: dict[str, list[TopicPartition]] = {}
         for partition, outcome in outcomes.items():
             if outcome.error is ErrorCode.NONE:

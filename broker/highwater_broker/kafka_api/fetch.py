@@ -1,6 +1,6 @@
 """Fetch: record batches for consumers up to the high watermark, for followers up to the log end.
 
-A fetch first counts as the follower's progress, then waits until there is something to say, then
+A fetch first counts as the follower's progress, then waits until there are records or news, then
 reads once. Followers fetch on the replication listener, consumers on the client listeners.
 Source: docs/explanation/replication.md, "Waiting requests"; KIP-74 (first batch), KIP-320 (leader
 epochs), KIP-516 (a topic id, where it is given, counts instead of the name).
@@ -37,9 +37,9 @@ from highwater_wire.kafka.messages import (
 
 FEW = 4
 """A fetch that waited reads so many partitions at once, and up to CHUNK in a step that it shares
-with others: one record may wake thousands of them."""
+with other fetches: one record may wake thousands of them."""
 MAX_WATCHED_PARTITIONS = 1_000
-"""A consumer's fetch of more is woken by these first ones only: for the rest it looks when its
+"""A consumer's fetch of more is woken by these first ones only: the others are checked when its
 max_wait has passed."""
 
 
@@ -72,18 +72,18 @@ class FetchHandler:
         self._limits = limits
         self.sent = SentHighWatermarks()
         self._sessions: dict[NodeId, list[FollowerSession]] = {}
-        """Those of each follower's fetchers, one each, while it is not fetching. Fetchers share no
-        partition, so any of its partitions tells whose a request is."""
+        """The sessions of each follower's fetchers, one each, between their fetches. Fetchers share
+        no partition, so any partition of a request shows its fetcher."""
 
     def forget_topic(self, topic: str) -> None:
-        """Drop what followers were told of a topic that is gone."""
+        """Drop the state of a topic that is gone."""
         self.sent.forget_topic(topic)
         sessions, self._sessions = self._sessions, {}
         for session in chain.from_iterable(sessions.values()):
             session.close()
 
     async def handle(self, request: FetchRequest, listener: str) -> FetchResponse:
-        """Return what can be read once there is enough, or once max_wait_ms has passed."""
+        """Return the readable records once there are enough, or once max_wait_ms has passed."""
         refused = self._refusal(request, listener)
         if refused is not None:
             return _refuse_all(request, refused)
@@ -104,7 +104,7 @@ class FetchHandler:
     async def _wait_for_news(
         self, request: FetchRequest, parts: list[Part], pending: ConsumerFetch
     ) -> None:
-        """Watch the partitions from before they are looked at, so that no change is missed."""
+        """Watch the partitions before they are checked, so that no change is missed."""
         watch = Watch(pending.note_change)
         may_wait = self._purgatory.open_reader(watch, pending.keys()[:MAX_WATCHED_PARTITIONS])
         try:
@@ -115,7 +115,7 @@ class FetchHandler:
             self._purgatory.close_reader(watch)
 
     async def _handle_follower(self, request: FetchRequest, max_bytes: int) -> FetchResponse:
-        """Do the same, but for the partitions of which there is nothing new since the last time."""
+        """Do the same, but skip partitions without news since the last fetch."""
         session = self._take_session(request)
         is_kept = False
         try:
@@ -125,7 +125,7 @@ class FetchHandler:
             max_wait_ms = min(request.max_wait_ms, self._limits.max_wait_ms)
             await self._wait(session, pending, max_wait_ms)
             response = pending.read()
-            # Of a peer that may fetch nothing here there is nothing to remember.
+            # A peer that may not fetch here gets no session.
             is_kept = any(part.error is ErrorCode.NONE for part in parts)
         finally:
             if is_kept:
@@ -137,7 +137,7 @@ class FetchHandler:
     def _take_session(self, request: FetchRequest) -> FollowerSession:
         """Return the session that goes on with this request.
 
-        While this fetch is under way, another of the same fetcher begins a session of its own.
+        During this fetch another one of the same fetcher would begin a session of its own.
         """
         kept = self._sessions.get(request.replica_id, [])
         first = next(iter(request.partitions), None)
@@ -146,12 +146,12 @@ class FetchHandler:
                 kept.remove(session)
                 if session.replica_epoch == request.replica_epoch:
                     return session
-                session.close()  # of another registration
+                session.close()  # from another registration
                 break
         return FollowerSession(request.replica_epoch, self._purgatory)
 
     def _keep_session(self, replica_id: NodeId, session: FollowerSession) -> None:
-        """Keep it for the fetcher's next request, in place of those that it has outlived."""
+        """Keep the session for the fetcher's next request, in place of outdated ones."""
         kept = self._sessions.get(replica_id, [])
         outlived = [other for other in kept if session.shares_with(other)]
         for other in outlived:
@@ -161,10 +161,10 @@ class FetchHandler:
     async def _wait(
         self, session: FollowerSession, pending: FollowerFetch, max_wait_ms: int
     ) -> None:
-        """Wait for something to say.
+        """Wait for records or news.
 
-        A new high watermark alone lingers for a moment: under load the next records carry it,
-        which halves the fetches of a small write.
+        An answer with only a new high watermark is delayed for a moment: under load the next
+        records bring it, which halves the fetches of a small write.
         """
         deadline_ms = self._runtime.now_ms() + max_wait_ms
         await self._purgatory.wait_watching(session.watch, pending.is_complete, max_wait_ms)
@@ -215,7 +215,7 @@ class FetchHandler:
         return Part(item, partition, error)
 
     def _record_progress(self, request: FetchRequest, parts: list[Part]) -> None:
-        """Count the follower's position, only where its epoch and its offset are right (I16)."""
+        """Record the follower's position, if its epoch and its offset are right (I16)."""
         now_ms = self._runtime.now_ms()
         for part in parts:
             if part.partition is not None and part.error is ErrorCode.NONE:
@@ -225,7 +225,7 @@ class FetchHandler:
 
 
 def _without_repeats(request: FetchRequest) -> FetchRequest:
-    """Return the request with each partition once; the last that was said of it counts (Kafka)."""
+    """Return the request with each partition once; its last entry counts (as in Kafka)."""
     items = {(item.topic_id, item.topic, item.partition): item for item in request.partitions}
     if len(items) == len(request.partitions):
         return request
@@ -233,7 +233,7 @@ def _without_repeats(request: FetchRequest) -> FetchRequest:
 
 
 def _refuse_all(request: FetchRequest, error: ErrorCode) -> FetchResponse:
-    """Name the error in both places: versions below 7 have none for the whole."""
+    """Set the error in both places: versions below 7 have none for the whole request."""
     results = tuple(
         FetchPartitionResult(item.topic, item.partition, error, topic_id=item.topic_id)
         for item in request.partitions

@@ -1,7 +1,7 @@
 """FindCoordinator: a group's coordinator is the leader of its partition of `__consumer_offsets`.
 
-Which partition that is, is placement's; the topic is made when it is first needed. No transactions
-are coordinated: UNSUPPORTED_VERSION is what clients take for final there.
+placement chooses the partition; the topic is created when it is first needed. There are no
+transaction coordinators: clients take UNSUPPORTED_VERSION as final.
 Source: KIP-699 (many keys at once).
 """
 
@@ -36,7 +36,7 @@ class FindCoordinatorHandler:
     async def handle(
         self, request: FindCoordinatorRequest, listener: str
     ) -> FindCoordinatorResponse:
-        """Return each key's coordinator, or why there is none now."""
+        """Return each key's coordinator, or an error."""
         count = 0
         if request.key_type == GROUP and request.keys:
             count = await self._offsets_topic.partition_count()

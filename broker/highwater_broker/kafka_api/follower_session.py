@@ -1,8 +1,8 @@
-"""What a follower fetched last, so that its next fetch costs only what has changed since.
+"""A follower's last fetch, so that its next fetch only costs work for changed partitions.
 
-Followers ask for the same partitions again and again, and for most of them there is nothing new.
-A request stays whole and is answered whole: nothing here is part of the protocol (KIP-227 is not
-served), and without it every fetch would be answered the same, only later.
+Followers fetch the same partitions again and again, mostly without news. Requests and answers stay
+complete: this is no part of the protocol (KIP-227 is not served), and without it every answer would
+be the same, only later.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from highwater_wire.kafka.messages import FetchPartition, FetchRequest
 class FollowerSession:
     """The parts of one follower incarnation's last fetch.
 
-    A part is closed, with its answer at hand, while the follower is at the log's end and in the
-    ISR, has been sent the high watermark, and nothing has changed in the partition since; else it
-    is open and is looked at anew.
+    A part is closed, with its answer ready, while the follower is at the log's end and in the ISR,
+    has the high watermark, and the partition has not changed since. Otherwise it is open and is
+    checked again.
 
     Invariant: every part with a partition is watched, so that a change of the partition opens it.
     """
@@ -31,15 +31,15 @@ class FollowerSession:
         self.open_parts: dict[Part, None] = {}
         self._purgatory = purgatory
         self._parts: dict[tuple[str, str, int], Part] = {}
-        """By topic id and name, of which a request has one or both, and number."""
+        """By topic id and name, of which a request has one or both, and partition number."""
         self._watched: dict[TopicPartition, Part] = {}
 
     def has(self, item: FetchPartition) -> bool:
-        """Return whether the last fetch asked for the partition."""
+        """Return whether the last fetch had the partition."""
         return (item.topic_id, item.topic, item.partition) in self._parts
 
     def shares_with(self, other: FollowerSession) -> bool:
-        """Return whether some partition was in the last fetch of both."""
+        """Return whether a partition was in the last fetch of both."""
         return not self._parts.keys().isdisjoint(other._parts)
 
     def begin(
@@ -71,7 +71,7 @@ class FollowerSession:
         return parts
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """End all watches."""
         for topic_partition in self._watched:
             self._purgatory.unwatch(topic_partition, self.watch)
         self._watched.clear()

@@ -1,4 +1,4 @@
-"""Hands clients' admin requests to the active controller and sorts its answer by what they name."""
+"""Forwards clients' admin requests to the active controller, and orders its answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SILENT = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing ab
 class ControllerForwarding:
     """Forwards each caller's request; the controller client retries within its timeout.
 
-    Deviation: a request whose answer was lost is sent again, so that a topic that it did create
-    may be answered with TOPIC_ALREADY_EXISTS, one that it did expand with INVALID_PARTITIONS, and
-    one that it did delete as unknown.
+    Deviation: a request whose answer was lost is sent again. So a topic that it created may be
+    answered with TOPIC_ALREADY_EXISTS, one that it expanded with INVALID_PARTITIONS, and one that
+    it deleted as unknown.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -34,7 +34,7 @@ class ControllerForwarding:
     ) -> Response | Outcome:
         """Return the controller's answer, or the error of the request as a whole.
 
-        That is REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when nothing was sent.
+        That is REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when it was not sent.
         """
         try:
             response = await self._controller.call(request, response_type, deadline.remaining_ms())
@@ -52,7 +52,7 @@ class ControllerForwarding:
         response_type: type[TopicsResponse],
         deadline: Deadline,
     ) -> dict[str, Outcome]:
-        """Return the outcome of each topic that the request names."""
+        """Return the outcome of each topic of the request."""
         response = await self.ask(request, response_type, deadline)
         if isinstance(response, Outcome):
             return dict.fromkeys(names, response)
@@ -64,7 +64,7 @@ class ControllerForwarding:
 
 
 def outcomes_of(results: Iterable[PartitionResult]) -> dict[TopicPartition, Outcome]:
-    """Return what the controller told of partitions, in its order."""
+    """Return the controller's outcomes of partitions, in its order."""
     return {
         result.topic_partition: Outcome(result.error, shortened(result.message))
         for result in results

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: checks what needs no cluster state, and forwards the rest.
+"""IncrementalAlterConfigs: makes the checks without cluster state, and forwards the rest.
 
 Source: KIP-339. Deviation: as for AlterConfigs.
 """
@@ -33,7 +33,7 @@ class IncrementalAlterConfigsHandler:
     async def handle(
         self, request: IncrementalAlterConfigsRequest, listener: str
     ) -> IncrementalAlterConfigsResponse:
-        """Return each resource's outcome; what is not named of one stays as it is."""
+        """Return each resource's outcome; its other values stay as they are."""
         return IncrementalAlterConfigsResponse(
             await self._configs.alter(
                 request.resources,

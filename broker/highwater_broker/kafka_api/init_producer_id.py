@@ -1,6 +1,6 @@
-"""InitProducerId: a new id for an idempotent producer; transactions are refused for good.
+"""InitProducerId: a new id for an idempotent producer; transactions are refused.
 
-Whoever names the id that it has gets a new one as well, with epoch 0: only a transaction's
+A producer that sends its present id gets a new one as well, with epoch 0: only a transaction's
 coordinator raises epochs, and an idempotent producer raises its own (KIP-360).
 """
 
@@ -25,8 +25,8 @@ class InitProducerIdHandler:
     async def handle(self, request: InitProducerIdRequest, listener: str) -> InitProducerIdResponse:
         """Return a producer id with epoch 0.
 
-        UNSUPPORTED_VERSION refuses a transactional id: clients take it for final, as that of
-        FindCoordinator, which they ask first.
+        A transactional id is refused with UNSUPPORTED_VERSION, which clients take as final, as in
+        FindCoordinator's answer before.
         """
         if request.transactional_id is not None:
             return InitProducerIdResponse(ErrorCode.UNSUPPORTED_VERSION)
@@ -39,7 +39,7 @@ class InitProducerIdHandler:
 
 
 def _is_consistent(request: InitProducerIdRequest) -> bool:
-    """Return whether the producer names an id and an epoch, or neither."""
+    """Return whether the producer sends an id and an epoch, or neither."""
     has_id = request.producer_id != NO_PRODUCER_ID
     has_epoch = request.producer_epoch != NO_PRODUCER_EPOCH
     return has_id == has_epoch and request.producer_id >= NO_PRODUCER_ID

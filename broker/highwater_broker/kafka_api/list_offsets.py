@@ -33,7 +33,7 @@ class ListOffsetsHandler:
         self._turns = turns
 
     async def handle(self, request: ListOffsetsRequest, listener: str) -> ListOffsetsResponse:
-        """Return each partition's offset; one that is named twice is INVALID_REQUEST."""
+        """Return each partition's offset; a repeated partition gets INVALID_REQUEST."""
         items = request.partitions
         named = Counter((item.topic, item.partition) for item in items)
         results: list[ListOffsetsResult] = []
@@ -74,9 +74,10 @@ class ListOffsetsHandler:
     async def _by_timestamp(
         self, item: ListOffsetsPartition, partition: Partition, request_version: int
     ) -> ListOffsetsResult:
-        """Answer with nothing that is not committed: a client must not see offsets go back (I9).
+        """Answer with committed records alone: a client must not see offsets go back (I9).
 
-        Source: a Kafka broker looks in a thread; here lookups take turns with all other requests.
+        Source: a Kafka broker looks up in a thread; here look-ups take turns with all other
+        requests.
         """
         leader_epoch = partition.leader_epoch
         lookup = partition.look_up_timestamp(item.timestamp)

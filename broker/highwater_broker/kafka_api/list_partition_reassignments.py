@@ -1,6 +1,6 @@
-"""ListPartitionReassignments: forwards to the controller, which knows what is being moved.
+"""ListPartitionReassignments: forwards to the controller, which knows the moves under way.
 
-A partition that is not being moved, or that there is not, is left out.
+A partition that is not being moved, or does not exist, is left out.
 Source: KIP-455.
 """
 
@@ -24,7 +24,7 @@ from highwater_wire.kafka.admin_messages import (
 
 
 class ListPartitionReassignmentsHandler:
-    """Answers ListPartitionReassignments; a partition that is named again counts once."""
+    """Answers ListPartitionReassignments; a repeated partition counts once."""
 
     def __init__(
         self, forwarding: ControllerForwarding, deadlines: Deadlines, turns: Turns

@@ -1,4 +1,4 @@
-"""Finds the partition that a request names, or the error that says why it is not here."""
+"""Finds a request's partition, or the error that says why it is not here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_legal_topic_name(name: str) -> bool:
 
 
 class PartitionLookup:
-    """Hosted partitions, and for others what a client should do about them."""
+    """Hosted partitions, and the errors for others."""
 
     def __init__(self, partitions: Partitions, metadata: MetadataCache) -> None:
         self._partitions = partitions
@@ -35,9 +35,9 @@ class PartitionLookup:
         return self._metadata.topic_of(topic_id)
 
     def error_when_absent(self, topic_partition: TopicPartition) -> ErrorCode:
-        """Return NOT_LEADER_OR_FOLLOWER for a partition that others host: look for it there.
+        """Return NOT_LEADER_OR_FOLLOWER for a partition that other brokers host.
 
-        KAFKA_STORAGE_ERROR says the same of one that this broker's disk failed to keep (KIP-112).
+        KAFKA_STORAGE_ERROR for one in a failed log folder of this broker (KIP-112).
         """
         if self._partitions.has_failed(topic_partition):
             return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,12 +1,12 @@
-"""Metadata: brokers, topics and leaders, as the metadata cache has them.
+"""Metadata: brokers, topics and leaders from the metadata cache.
 
-Endpoints are those of the listener that was asked. controller_id names the answering broker:
-clients send admin requests there, and it forwards them.
+Endpoints are those of the request's listener. controller_id is the answering broker: clients send
+admin requests to it, and it forwards them.
 
-A broker that was started and has not heard from a controller yet knows of no broker and no topic.
-It does not say so to clients: librdkafka forgets every broker that an answer leaves out, and with
-all of them the way back (from 2.10 on, KIP-899). A client's request waits for a moment; then
-its connection is closed, and the client asks another broker.
+A broker that has started and has no update from a controller yet knows no brokers and no topics. It
+does not answer so: librdkafka forgets every broker that an answer leaves out, and after an empty
+one cannot reconnect (from 2.10 on, KIP-899). A client's request waits for a moment; then its
+connection is closed, and the client tries another broker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from highwater_wire.kafka.messages import (
 
 
 def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
-    """Return where the broker answers those who asked through the listener."""
+    """Return the broker's endpoint for clients of the listener."""
     if listener == Listener.EXTERNAL:
         return broker.client_external
     if listener == Listener.REPLICATION:
@@ -43,12 +43,12 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
 
 
 WAIT_TO_KNOW_MS = 500
-"""From a broker's start to its first UpdateMetadata it is seldom longer, with a controller; clients
-wait for longer than that for an answer."""
+"""With a controller, the time from a broker's start to its first UpdateMetadata is seldom longer;
+clients wait longer for an answer."""
 
 
 class MetadataHandler:
-    """Answers Metadata. Topics are never created by asking for them."""
+    """Answers Metadata, which never creates topics."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class MetadataHandler:
         return self._response(topics, listener)
 
     def _size(self, request: MetadataRequest) -> int:
-        """Return about how many topics and partitions the answer has."""
+        """Return the answer's number of topics and partitions, about."""
         if request.topics is None:
             return self._metadata.partition_count
         return len(request.topics) + sum(map(self._metadata.partition_count_of, request.topics))
@@ -87,13 +87,13 @@ class MetadataHandler:
         return MetadataResponse(
             brokers=tuple(brokers),
             cluster_id=self._cluster_id,
-            # Clients look it up among the brokers: none, while this one is not yet known to live.
+            # Clients look it up among the brokers: none while this broker is not yet among them.
             controller_id=self._node_id if self._metadata.is_alive(self._node_id) else NO_LEADER,
             topics=topics,
         )
 
     async def _describe(self, names: Iterable[str]) -> tuple[MetadataTopic, ...]:
-        """Return the topics in order; a partition is a thing to do, a topic may have thousands."""
+        """Return the topics in order; items are partitions, since a topic may have thousands."""
         known = {name: self._metadata.partitions(name) for name in names}
         wanted = [partition for partitions in known.values() for partition in partitions]
         described = iter(await self._turns.each(self._partition, wanted))

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ends in the leader's log, for followers and clients.
+"""OffsetForLeaderEpoch: an epoch's end in the leader's log, for followers and clients.
 
 Source: KIP-101, KIP-279 (the epoch in the answer), KIP-320 (fenced by current_leader_epoch).
 """
@@ -28,9 +28,9 @@ class OffsetForLeaderEpochHandler:
     async def handle(
         self, request: OffsetForLeaderEpochRequest, listener: str
     ) -> OffsetForLeaderEpochResponse:
-        """Return each partition's answer; where one is named again, its last question counts."""
+        """Return each partition's answer; a repeated partition's last entry counts."""
         if listener == Listener.REPLICATION:
-            # A follower asks for each partition once, and must not wait for clients.
+            # A follower names each partition once, and must not wait for clients.
             return OffsetForLeaderEpochResponse(tuple(map(self._one, request.partitions)))
         asked = {(item.topic, item.partition): item for item in request.partitions}
         answers = await self._turns.each(self._one, tuple(asked.values()))

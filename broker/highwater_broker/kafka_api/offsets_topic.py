@@ -1,6 +1,6 @@
-"""Has `__consumer_offsets` made by the controller when the first group asks for its coordinator.
+"""Requests `__consumer_offsets` from the controller when the first group needs a coordinator.
 
-Source: Kafka's internal topics; KIP-115 (never with fewer replicas than are asked for).
+Source: Kafka's internal topics; KIP-115 (never with fewer replicas than configured).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 
 MAKING_TIMEOUT_MS = 10_000
-"""How long one attempt may take; the next request begins another."""
+"""The bound of one attempt; the next request begins another."""
 WAIT_MS = 1_500
-"""How long a request waits for it. A client that is then told COORDINATOR_NOT_AVAILABLE asks
-again."""
+"""How long a request waits for the topic. Then the answer is COORDINATOR_NOT_AVAILABLE, and the
+client retries."""
 
 
 class OffsetsTopic:
@@ -44,10 +44,10 @@ class OffsetsTopic:
         self._scope = runtime.scope("offsets topic")
         self._is_being_made = False
         self.failure = ""
-        """Why the last attempt to make it failed; empty while one is under way."""
+        """Why the last attempt to create it failed; empty while one is under way."""
 
     async def partition_count(self) -> int:
-        """Return how many partitions it has, once each is led; 0 while it is being made."""
+        """Return its number of partitions, once each has a leader; 0 while it is being created."""
         if self._waits.is_gone(OFFSETS_TOPIC):
             if not self._is_being_made:
                 self._is_being_made, self.failure = True, ""
@@ -68,7 +68,7 @@ class OffsetsTopic:
             self._waits.look_again(OFFSETS_TOPIC)
 
     async def _ask_controller(self, deadline: Deadline) -> None:
-        """Return once this broker shows the topic, or the controller refused to make it."""
+        """Return once this broker's metadata has the topic, or the controller refused it."""
         settings = self._settings
         wanted = control.NewTopic(
             name=OFFSETS_TOPIC,

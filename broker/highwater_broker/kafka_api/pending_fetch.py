@@ -1,4 +1,4 @@
-"""A fetch from its arrival to its answer: whether there is something to say yet, and what.
+"""A fetch from its arrival to its answer: whether there are records or news, and the answer.
 
 Source: docs/explanation/replication.md, "Waiting requests"; KIP-74 (first batch).
 """
@@ -20,17 +20,17 @@ from highwater_wire.kafka.messages import (
 
 
 class SentHighWatermarks:
-    """The high watermark that each follower was last sent, by partition and follower.
+    """The high watermark that was last sent to each follower, by partition and follower.
 
     A follower is answered at once when the leader's is newer, so that a commit reaches it without
-    waiting for the next record. A new leader epoch or follower incarnation starts afresh.
+    waiting for the next record. A new leader epoch or follower incarnation begins without one.
     """
 
     def __init__(self) -> None:
         self._sent: dict[TopicPartition, dict[NodeId, tuple[LeaderEpoch, BrokerEpoch, Offset]]] = {}
 
     def is_newer(self, partition: Partition, request: FetchRequest) -> bool:
-        """Return whether the follower has not been sent the partition's high watermark."""
+        """Return whether the partition's high watermark was not sent to the follower yet."""
         followers = self._sent.get(partition.topic_partition)
         sent = followers.get(request.replica_id) if followers else None
         if sent is None:
@@ -47,7 +47,7 @@ class SentHighWatermarks:
         followers[request.replica_id] = (partition.leader_epoch, request.replica_epoch, sent)
 
     def forget_topic(self, topic: str) -> None:
-        """Drop what was sent of a topic that is gone."""
+        """Drop the entries of a topic that is gone."""
         gone = [key for key in self._sent if key.topic == topic]
         for key in gone:
             del self._sent[key]
@@ -57,7 +57,7 @@ class SentHighWatermarks:
 
 
 class Part:
-    """One partition of a fetch: where it is, or why it cannot be read."""
+    """One partition of a fetch, or why it cannot be read."""
 
     __slots__ = ("answer", "error", "item", "leader_epoch", "partition")
 
@@ -67,10 +67,10 @@ class Part:
         self.error = error
         self.leader_epoch = partition.leader_epoch if partition else None
         self.answer: FetchPartitionResult | None = None
-        """The last answer, where it said that there is nothing new and that still holds."""
+        """The last answer, if it was without news and is still right."""
 
     def is_all_said_by(self, result: FetchPartitionResult) -> bool:
-        """Return whether nothing is left to say to a follower that was just given this result."""
+        """Return whether there is no news for a follower after this result."""
         return (
             self.partition is not None
             and self.error is ErrorCode.NONE
@@ -86,8 +86,8 @@ class Part:
 class _Reading:
     """Reads a fetch's parts, in the request's order, within max_bytes.
 
-    A first batch that is larger than the limits is returned whole, so that the fetch moves on;
-    after it, only what fits.
+    A first batch that is larger than the limits is returned whole, so that the fetch makes
+    progress; after it, only batches that fit.
     """
 
     __slots__ = ("_is_first", "_remaining", "_request", "_sent")
@@ -137,10 +137,10 @@ class _Reading:
 
 
 def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
-    """Return how much of the part can be read; None where there is something else to say.
+    """Return how many bytes of the part can be read; None where there is other news.
 
-    That is: an error, or a role or log that changed under the fetch. Who wants a single byte is
-    told 1, without a read. A follower that is held back can read nothing.
+    That is: an error, or a role or log that changed during the fetch. A fetch for a single byte
+    gets 1, without a read. For a follower that is held back it is 0.
     """
     for_follower = reader != CONSUMER
     partition = part.partition
@@ -162,7 +162,7 @@ def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
 
 
 class FollowerFetch:
-    """A follower's fetch; `open_parts` are those that may have news."""
+    """A follower's fetch. open_parts: those that may have news."""
 
     __slots__ = ("_max_bytes", "_open_parts", "_parts", "_request", "_sent")
 
@@ -181,18 +181,18 @@ class FollowerFetch:
         self._sent = sent
 
     def is_complete(self) -> bool:
-        """Return whether there is something to say before max_wait has passed.
+        """Return whether the fetch can be answered before max_wait has passed.
 
-        That is: an error, min_bytes of records, a role or log that changed under the fetch, and
-        a high watermark that the follower has not been sent.
+        By an error, min_bytes of records, a role or log that changed during the fetch, or a high
+        watermark that was not sent to the follower yet.
         """
         return self.has_newer_high_watermark() or self.is_complete_without_high_watermark()
 
     def has_newer_high_watermark(self) -> bool:
-        """Return whether the follower has not been sent some partition's high watermark.
+        """Return whether a partition's high watermark was not sent to the follower yet.
 
-        Where it is held back it hears that with the next records, or when max_wait has passed:
-        else it would ask again with each record that others write.
+        A follower that is held back gets it with the next records, or when max_wait has passed:
+        otherwise it would fetch again at each record that is written.
         """
         return any(
             part.partition is not None
@@ -216,7 +216,7 @@ class FollowerFetch:
         return not self._parts
 
     def read(self) -> FetchResponse:
-        """Read all partitions; those of which there is nothing new have their answer at hand."""
+        """Read all partitions; those without news have their answer ready."""
         reading = _Reading(self._request, self._max_bytes, self._sent)
         results: list[FetchPartitionResult] = []
         for part in self._parts:
@@ -230,7 +230,7 @@ class FollowerFetch:
 
 
 class ConsumerFetch:
-    """A consumer's fetch; each partition is looked at once, and again only after a change.
+    """A consumer's fetch; each partition is checked once, and again only after a change.
 
     There may be thousands, and many such fetches wait for the same partition.
     """
@@ -239,11 +239,11 @@ class ConsumerFetch:
 
     def __init__(self, request: FetchRequest, parts: Sequence[Part], max_bytes: int) -> None:
         self.read = _Reading(request, max_bytes, None).read
-        """Takes one part after the other, once the wait is over."""
+        """Reads one part after the other, once the wait is over."""
         self._wanted = min(request.min_bytes, max_bytes)
         self._by_key = {part.partition.topic_partition: part for part in parts if part.partition}
         self._changed = dict.fromkeys(parts)
-        """Not looked at since their last change."""
+        """Parts not checked since their last change."""
         self._found_in: dict[Part, int] = {}
         self._found = 0
         self._is_complete = self._wanted <= 0 or not parts
@@ -252,11 +252,11 @@ class ConsumerFetch:
         return list(self._by_key)
 
     def note_change(self, key: TopicPartition) -> None:
-        """Have the partition looked at again."""
+        """Note that the partition must be checked again."""
         self._changed[self._by_key[key]] = None
 
     def look(self, part: Part) -> None:
-        """See what the part has to say; nothing, once it is known that there is enough."""
+        """Check the part for records and news, unless there are enough already."""
         if self._is_complete:
             return
         self._changed.pop(part, None)
@@ -269,9 +269,9 @@ class ConsumerFetch:
         self._is_complete = self._found >= self._wanted
 
     def is_complete(self) -> bool:
-        """Return whether there is something to say before max_wait has passed.
+        """Return whether the fetch can be answered before max_wait has passed.
 
-        That is: an error, min_bytes of records, or a role or log that changed under the fetch.
+        By an error, min_bytes of records, or a role or log that changed during the fetch.
         """
         while self._changed and not self._is_complete:
             self.look(next(iter(self._changed)))

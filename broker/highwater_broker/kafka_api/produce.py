@@ -32,18 +32,17 @@ from highwater_wire.kafka.messages import (
 ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
 APPENDS_PER_TURN = 16
-"""Of a request that names more partitions; they take about a millisecond."""
+"""Appends in a turn of a larger request; they take about a millisecond."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""What produces that wait for their turn may keep together; beyond it one is appended at once.
-
-A connection's quota does not count them: it counts a frame until its handler first waits.
+"""Most bytes of all produces that wait for their turn; beyond, one is appended at once. A
+connection's quota does not count them: it counts a frame until its handler first waits.
 """
 
 
 class _Appended:
     """A partition's appended records, until it is known whether they are committed.
 
-    The first status that is known stays, whatever becomes of the partition while others wait.
+    The first known status stays, even if the partition changes while others wait.
     """
 
     __slots__ = ("end_offset", "index", "leader_epoch", "partition", "status")
@@ -63,7 +62,7 @@ class _Appended:
 
 
 class _Appends:
-    """What a request's appends have come to so far, in its partitions' order."""
+    """The results of a request's appends so far, in its partitions' order."""
 
     __slots__ = ("acks", "named_twice", "parts", "results", "uncommitted")
 
@@ -71,7 +70,7 @@ class _Appends:
         self.acks = acks
         self.named_twice = named_twice
         self.parts = parts
-        """Waits for what is not committed: in the order of appends on each partition."""
+        """Waits for the uncommitted parts, in the order of appends on each partition."""
         self.results: list[ProducePartitionResult] = []
         self.uncommitted: list[_Appended] = []
 
@@ -94,20 +93,20 @@ class ProduceHandler:
         self._turns = turns
         self._order = AppendOrder(runtime)
         self._waiting_bytes = 0
-        """Of the records that produces which are not appended yet keep."""
+        """Bytes of the records in produces that are not appended yet."""
 
     async def handle(self, request: ProduceRequest, listener: str) -> ProduceResponse | None:
         """Return each partition's outcome, or None with acks=0.
 
-        Ordering: all appends happen before the wait for followers, in the request's order; one
-        that fails does not keep the others back. A request of up to APPENDS_PER_TURN partitions
-        appends at once, a larger one in turns; a partition's requests stay in order. One without
-        any records keeps none and waits for no other. Where too many bytes wait for their turn, a
-        large request appends at once as well, or, where it had to wait for an earlier one, is
-        refused with REQUEST_TIMED_OUT.
+        Ordering: all appends happen before the wait for followers, in the request's order; a failed
+        one does not stop the others. A request of up to APPENDS_PER_TURN partitions appends at
+        once, a larger one in turns; a partition's requests stay in order. A request without records
+        neither waits nor delays others. Where too many bytes wait for their turn, a large request
+        appends at once as well, or, if it must wait for an earlier one, is refused with
+        REQUEST_TIMED_OUT.
         Deviation: Kafka closes the connection when an append with acks=0 fails, so that the
-        producer looks for the leader; here the records are lost silently, as acks=0 allows. Of
-        a partition that is named twice Kafka appends the last records; here none.
+        producer looks for the leader; here the records are lost silently, as acks=0 allows. For a
+        repeated partition Kafka appends the last records; here none.
         """
         refused = self._refusal(request, listener)
         if refused is not None:
@@ -164,7 +163,7 @@ class ProduceHandler:
     async def _append_later(
         self, request: ProduceRequest, keys: Sequence[TopicPartition], appends: _Appends
     ) -> None:
-        """Append in turns, once what came before has appended to these partitions."""
+        """Append in turns, once earlier requests have appended to these partitions."""
         items = tuple(map(_with_own_records, request.partitions))
         size_bytes = _size_of(request)
         self._waiting_bytes += size_bytes
@@ -210,7 +209,7 @@ class ProduceHandler:
     def _refuse_empty(
         self, key: TopicPartition, named_twice: Container[TopicPartition]
     ) -> ProducePartitionResult:
-        """Return what is told of a partition to which nothing is appended."""
+        """Return the answer for a partition without an append."""
         if key in named_twice:
             error = ErrorCode.INVALID_REQUEST
         elif key.topic in INTERNAL_TOPICS:
@@ -230,14 +229,14 @@ def _named_twice(items: Sequence[ProducePartition]) -> frozenset[TopicPartition]
 
 
 def _size_of(request: ProduceRequest) -> int:
-    """Return what the request keeps while it waits for its turn."""
+    """Return the bytes that the request keeps while it waits for its turn."""
     return sum(len(item.records or b"") + PRODUCE_PARTITION_BYTES for item in request.partitions)
 
 
 def _with_own_records(item: ProducePartition) -> ProducePartition:
-    """Return an item whose records outlast the first wait, which ends those of the request's own.
+    """Return the item with records that stay valid after the first wait.
 
-    A view of the frame is copied; bytes are not.
+    A view of the frame, which becomes invalid then, is copied; bytes are not.
     """
     records = item.records
     return ProducePartition(item.topic, item.partition, None if records is None else bytes(records))

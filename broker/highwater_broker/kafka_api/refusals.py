@@ -1,4 +1,4 @@
-"""What is refused of an admin request without asking the controller. Pure."""
+"""Refusals in admin requests that need no controller. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Outcome(NamedTuple):
-    """What became of something that a request names; message is "" where error is NONE."""
+    """The outcome of an item of a request; message is "" where error is NONE."""
 
     error: ErrorCode
     message: str
 
 
 def listener_refusal(listener: str) -> Outcome | None:
-    """Return why clients' requests are not taken there, or None."""
+    """Return why the listener does not take clients' requests, or None."""
     if listener in CLIENT_LISTENERS:
         return None
     return Outcome(ErrorCode.INVALID_REQUEST, f"not served on listener {listener}")
@@ -37,9 +37,9 @@ async def sort_out(
     refusal: Callable[[Item], Outcome | None],
     turns: Turns,
 ) -> tuple[dict[Key, Outcome], list[Item]]:
-    """Return the outcomes of the items that are refused, and the items that are not, in order.
+    """Return the outcomes of refused items, and the other items, in order.
 
-    A key that occurs twice is refused: nobody could say which of the two is wanted.
+    A repeated key is refused, since it is unknown which entry is meant.
     """
     named = Counter(map(key_of, items))
     refused: dict[Key, Outcome] = {}
@@ -61,14 +61,14 @@ async def sort_out(
 
 
 def topic_refusal(name: str) -> Outcome | None:
-    """Return why there can be no such topic, or None."""
+    """Return why the topic is invalid, or None."""
     if is_legal_topic_name(name):
         return None
     return Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic can be called {quoted(name)}")
 
 
 def partition_refusal(partition: TopicPartition) -> Outcome | None:
-    """Return why there can be no such partition, or None."""
+    """Return why the partition is invalid, or None."""
     refused = topic_refusal(partition.topic)
     if refused is not None:
         return refused
@@ -79,7 +79,7 @@ def partition_refusal(partition: TopicPartition) -> Outcome | None:
 
 
 def replicas_refusal(partition: str, replicas: Sequence[NodeId]) -> Outcome | None:
-    """Return why no partition can have such replicas, or None; partition is its name in a text."""
+    """Return why the replicas are invalid, or None. partition: its name in the message."""
     if not replicas:
         return Outcome(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{partition} has no replica")
     if len(set(replicas)) != len(replicas):

@@ -1,4 +1,4 @@
-"""What the handlers need of the rest of the broker, as narrow protocols, and their settings."""
+"""The handlers' interfaces to the rest of the broker, as narrow protocols, and their settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Response = TypeVar("Response", bound=ControllerResponse)
 
 
 class Listener(StrEnum):
-    """A broker's data-plane listeners. EXTERNAL is CLIENT for those outside the network."""
+    """A broker's data-plane listeners. EXTERNAL is CLIENT for clients outside the network."""
 
     CLIENT = "CLIENT"
     EXTERNAL = "EXTERNAL"
@@ -38,7 +38,7 @@ class Partitions(Protocol):
 
 
 class Controller(Protocol):
-    """Calls the active controller, whichever it is; CallFailed when none answers in time."""
+    """Calls the active controller; CallFailed when none answers in time."""
 
     async def call(
         self, request: ControllerCommand, response_type: type[Response], timeout_ms: int
@@ -46,39 +46,39 @@ class Controller(Protocol):
 
 
 class Configs(Protocol):
-    """What is set for topics, hosted here or not, and for this broker."""
+    """The configurations of topics, hosted here or not, and of this broker."""
 
     async def topic_layers(self, topic: str) -> ConfigLayers | None:
-        """Return all that counts for the topic, None when it cannot be read at present."""
+        """Return all layers for the topic, None when they cannot be read at present."""
         ...
 
     async def broker_layers(self) -> ConfigLayers | None:
-        """Return what counts for a topic that sets nothing, None when it cannot be read."""
+        """Return the layers for a topic without own values, None when they cannot be read."""
         ...
 
 
 class ProducerIdSource(Protocol):
-    """Gives each id once in the cluster's life; None when there is none at present."""
+    """Returns each id once in the cluster's life; None when there is none at present."""
 
     async def next_id(self) -> ProducerId | None: ...
 
 
 class TopicSize(Protocol):
-    """How many partitions `__consumer_offsets` has."""
+    """The number of partitions of `__consumer_offsets`."""
 
     @property
     def count(self) -> int:
-        """0 while it is not known."""
+        """The number, 0 while it is not known."""
         ...
 
     async def learn(self) -> int:
-        """Return the number, 0 where there is no such topic or nobody says so now."""
+        """Read and return the number, 0 where there is no such topic or no answer now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopicSettings:
-    """min_insync_replicas 0: the brokers' own counts."""
+    """min_insync_replicas 0: as the brokers' own setting."""
 
     partition_count: int = 6
     replication_factor: int = 3
@@ -95,7 +95,7 @@ class OffsetsTopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class KafkaApiSettings:
-    """api_versions: what ApiVersions tells clients, from the codec's version profile."""
+    """api_versions: the versions for ApiVersions' answer, from the codec's version profile."""
 
     node_id: NodeId
     cluster_id: str
@@ -103,11 +103,11 @@ class KafkaApiSettings:
     default_partition_count: int = 1
     default_replication_factor: int = 1
     fetch_response_max_bytes: int = 50 * 1024 * 1024
-    """A response never carries more, save a first batch that is larger."""
+    """Most bytes of a response, except for a larger first batch."""
     high_watermark_linger_ms: int = 5
-    """How long a follower's fetch with nothing new but the high watermark waits for records."""
+    """How long a follower's fetch with only a new high watermark waits for records."""
     request_wait_max_ms: int = 300_000
-    """No request waits longer, whatever it asks for."""
+    """The longest wait of any request."""
     broker_configs: tuple[tuple[str, str], ...] = ()
-    """What this broker was started with and DescribeConfigs tells."""
+    """The settings of this broker's start for DescribeConfigs."""
     offsets_topic: OffsetsTopicSettings = OffsetsTopicSettings()

@@ -1,6 +1,6 @@
-"""Waits until this broker's own metadata shows what the controller has done to topics.
+"""Waits until this broker's own metadata has the controller's changes of topics.
 
-A client that is answered can then ask this broker about the topic at once.
+So a client can request the topic from this broker directly after the answer.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Deadline:
     """The end of a request's timeout."""
 
     def __init__(self, runtime: Runtime, timeout_ms: int, max_timeout_ms: int) -> None:
-        """max_timeout_ms counts where the request asks for more."""
+        """max_timeout_ms: the most, where the request has more."""
         self._runtime = runtime
         self._deadline_ms = runtime.now_ms() + min(max(timeout_ms, 0), max_timeout_ms)
 
     def remaining_ms(self) -> int:
-        """Return the milliseconds that are left, at least 0."""
+        """Return the remaining milliseconds, at least 0."""
         return max(0, self._deadline_ms - self._runtime.now_ms())
 
 
 Deadlines = Callable[[int], Deadline]
-"""Give the deadline of a request that comes now, by its timeout in milliseconds."""
+"""Returns the deadline of a request that comes now, from its timeout in milliseconds."""
 
 
 class TopicWaits:
@@ -69,7 +69,7 @@ class TopicWaits:
         return not self._metadata.has_topic(topic)
 
     def look_again(self, topic: str) -> None:
-        """Let those that wait for the topic look, although its metadata is as it was."""
+        """Let requests that wait for the topic check again, although its metadata is unchanged."""
         self._purgatory.check(topic_key(topic))
 
     async def wait(
@@ -79,7 +79,8 @@ class TopicWaits:
         waiting = list(reversed(topics))
 
         def is_complete() -> bool:
-            # One that was seen is not looked at again: there may be thousands, checked one by one.
+            # A topic that was ready is not checked again: there may be thousands, checked one by
+            # one.
             while waiting and condition(waiting[-1]):
                 waiting.pop()
             return not waiting

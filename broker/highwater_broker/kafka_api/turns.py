@@ -1,9 +1,9 @@
-"""Lets small requests be answered while large ones are worked on.
+"""Answers small requests while large ones are in work.
 
-A request that names hundreds of things, or looks through a log, is done in steps of a millisecond
-or a few. Of all such requests one does one step at a time, the one with the least to do; whatever
-else is ready runs between two steps. However many small ones come, no step of a large one is held
-up for longer than what its request has left would take alone, and one step of each that waits.
+A request with hundreds of items, or a search through a log, is done in steps of some milliseconds.
+Only one such request does a step at a time, the one with the least work left; other ready tasks run
+between two steps. However many small ones come, a step of a large one waits at most for the time of
+its own remaining work, and one step of each waiting request.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import TypeVar
 from highwater_core.runtime import Event, Runtime
 
 CHUNK = 100
-"""Things done in one step."""
+"""Items done in one step."""
 LARGE = 1_000
-"""Things; of larger answers one is gathered at a time."""
+"""Items; only one larger answer is gathered at a time."""
 SHARED = 300
-"""Things that small requests, which wait for a step together, do in one."""
+"""Items of small requests in one shared step."""
 NS_PER_THING = 50_000
-"""Of two requests the later one goes first only if it has so much less to do than it is later."""
+"""Time of an item: a later request goes first only if its work is shorter by more than that."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class _Waiter:
-    """One who waits for a step; is_over: it was called, or has gone."""
+    """A request that waits for a step. is_over: it was called, or has left."""
 
     __slots__ = ("called", "is_over")
 
@@ -40,11 +40,11 @@ class _Waiter:
 
 
 class _Line:
-    """Those who wait for something that one has at a time.
+    """Requests that wait for a resource that one has at a time.
 
-    Ordering: each is due when all that it has left to do could be done, counted from when it began
-    to wait; the earliest comes first. Of those that wait since the same moment that is the one with
-    the least left; of equals, who came first.
+    Ordering: each is due when its remaining work could be done, counted from the begin of its wait;
+    the earliest comes first. Among requests since the same moment that is the one with the least
+    work left; among equals the first one.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -54,7 +54,7 @@ class _Line:
         self.is_taken = False
 
     async def take(self, left: int) -> None:
-        """Return once the caller has it, who must hand it over."""
+        """Return once the caller has the resource, which it must hand over."""
         if self.is_taken:
             await self._wait(left)
         self.is_taken = True
@@ -72,7 +72,7 @@ class _Line:
             waiter.is_over = True
 
     def hand_over(self) -> None:
-        """Call the next one, who has it from now on."""
+        """Call the next request, which has the resource from now on."""
         while self._waiting:
             _, _, waiter = heapq.heappop(self._waiting)
             if not waiter.is_over:
@@ -83,7 +83,7 @@ class _Line:
 
 
 class _SharedStep:
-    """A step that waits, and how many things those are to do in it who wait for it."""
+    """A waiting step, with the number of items of its requests."""
 
     __slots__ = ("begun", "size")
 
@@ -93,9 +93,9 @@ class _SharedStep:
 
 
 class Turns:
-    """Whose turn it is among the large requests.
+    """The turns of large requests.
 
-    Who just had a turn begins to wait when the next one is chosen already.
+    A request that just had a turn waits again only after the next one was chosen.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -103,19 +103,19 @@ class Turns:
         self._steps = _Line(runtime)
         self._answers = _Line(runtime)
         self._shared: _SharedStep | None = None
-        """The one that others may still join."""
+        """The shared step that requests may still join."""
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody has a turn, or waits for one."""
+        """Whether no request has a turn, or waits for one."""
         return not self._steps.is_taken
 
     @asynccontextmanager
     async def alone(self, size: int) -> AsyncIterator[None]:
-        """Let one request at a time gather an answer that is much larger than what asked for it.
+        """Let one request at a time gather an answer that is much larger than the request.
 
-        Those who wait hold nothing but their request. size: in things, as in `each`; an answer of
-        up to LARGE waits for no other.
+        Waiting ones keep only their request in memory.
+        size: in items, as in `each`; an answer of up to LARGE waits for no other.
         """
         if size <= LARGE:
             yield
@@ -129,8 +129,8 @@ class Turns:
     async def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return work's result for each item, in order.
 
-        Up to CHUNK items are done at once, without waiting. Else what work looks at may change
-        between two items.
+        Up to CHUNK items are done at once, without waiting. Otherwise the state that work reads may
+        change between two items.
         """
         if len(items) <= CHUNK:
             return [work(item) for item in items]
@@ -141,11 +141,10 @@ class Turns:
         return results
 
     async def share(self, size: int) -> None:
-        """Return when it is the turn of a step that small requests do together, which lasts until
-        the caller's next await.
+        """Return at the turn of a step that small requests share, until the caller's next await.
 
-        size: how many things the caller has to do, at most SHARED. One event may wake thousands of
-        requests: they are done in a few steps, instead of a step each or all at once.
+        size: the caller's items, at most SHARED. One event may wake thousands of requests: they are
+        done in a few steps, instead of a step each or all at once.
         """
         step = self._shared
         if step is not None and step.size + size <= SHARED:
@@ -155,7 +154,7 @@ class Turns:
         step = self._shared = _SharedStep(self._runtime.event(), size)
         try:
             await self.next(SHARED)
-        finally:  # who joined a step whose first one leaves does not wait for another
+        finally:  # requests that joined keep their step when its first one leaves
             if self._shared is step:
                 self._shared = None
             step.begun.set()
@@ -163,10 +162,10 @@ class Turns:
     async def next(self, left: int = 1) -> None:
         """Return when it is the caller's turn, which lasts until its next await.
 
-        left: how much the caller has to do, in whatever it counts.
+        left: the caller's remaining work, in any unit.
         """
         await self._steps.take(left)
         try:
-            await self._runtime.sleep(0)  # the pass of the loop that this step has to itself
+            await self._runtime.sleep(0)  # the pass of the loop for this step alone
         finally:
             self._steps.hand_over()
