@@ -28,8 +28,9 @@ def become_follower(
 
     Ordering: fetcher stopped, reads and writes disabled, waiting requests answered, log truncated,
     new fetcher. With truncation by epoch the fetcher asks the leader first. Without a leader the
-    log stays as it is, in every preset. Deviation: Kafka gives up when the leader is not known to
-    live (KAFKA-4443); here the fetcher tries until it is, or until the next command.
+    log stays as it is, in every preset.
+    Deviation: Kafka gives up when the leader is not known to live (KAFKA-4443); here the fetcher
+    tries until it is, or until the next command.
     """
     is_truncation_due = fetchers.remove(partition.topic_partition)
 

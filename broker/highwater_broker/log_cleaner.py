@@ -1,4 +1,4 @@
-"""Compacts the logs of topics whose policy says so, the dirtiest first, one at a time.
+"""Compacts the logs of topics with that policy, the dirtiest first, one at a time.
 
 It runs beside all else: in steps of some hundred records, and no faster than its rate. A log that
 is truncated, deleted or not to be compacted any more meanwhile is left as far as it got.
@@ -31,12 +31,12 @@ from highwater_core.runtime import Runtime
 
 
 class _Stopped(Exception):
-    """The log is not the one any more that the pass began with."""
+    """The log was changed since the pass began."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Up to where a log was cleaned, and how often it had been cut by then."""
+    """The offset up to which a log was cleaned, and its number of truncations then."""
 
     log: Log
     truncation_count: int
@@ -44,7 +44,7 @@ class _Pass:
 
 
 class LogCleaner:
-    """Cleans whatever there is to clean, then rests for a while."""
+    """Cleans all dirty logs, then rests for a while."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class LogCleaner:
         self._replicas = replicas
         self._passes: dict[TopicPartition, _Pass] = {}
         self._damaged: dict[TopicPartition, Log] = {}
-        """Logs with bytes that the disk did not keep: nothing more is made of them."""
+        """Logs with bytes that went bad on the disk: they are not cleaned any more."""
         self._due_bytes = 0
-        """What was read or written and not yet rested for."""
+        """Bytes read or written for which it has not paused yet."""
 
     async def run(self) -> None:
         while True:
@@ -73,7 +73,7 @@ class LogCleaner:
     async def clean_all(self) -> None:
         """Clean every log that is dirty enough, once more if it has become that meanwhile.
 
-        One whose cleaning was stopped, or that the disk refused, waits for the next time.
+        A log whose cleaning was stopped, or that the disk refused, waits for the next time.
         """
         put_off: dict[TopicPartition, None] = {}
         while (chosen := await self._choose(put_off)) is not None:
@@ -115,7 +115,7 @@ class LogCleaner:
         )
 
     def _dirty_part(self, partition: Partition) -> DirtyPart:
-        """Return what is to be cleaned: committed, on the disk, and old enough."""
+        """Return the part to clean: committed, on the disk, and old enough."""
         log = partition.log
         lag_ms = log.config.min_compaction_lag_ms
         return dirty_part(
@@ -126,7 +126,7 @@ class LogCleaner:
         )
 
     def _first_dirty_offset(self, partition: Partition) -> Offset:
-        """Return up to where the log is clean; a log that was cut is taken for dirty as a whole."""
+        """Return the offset up to which the log is clean; after a truncation its start."""
         key, log = partition.topic_partition, partition.log
         known = self._passes.get(key)
         if known is None or known.log is not log:
@@ -139,10 +139,10 @@ class LogCleaner:
     # ------------------------------------------------------------ how
 
     async def _clean(self, partition: Partition, part: DirtyPart) -> None:
-        """Clean the log's dirty part, and what was clean of it by what the dirty part says.
+        """Clean the log's dirty part, and its clean part by the keys of the dirty one.
 
         Raises:
-            _Stopped, OSError, LogRefused: it was left as far as it came, and stays dirty.
+            _Stopped, OSError, LogRefused: the log is partly cleaned, and stays dirty.
         """
         log, config = partition.log, partition.log.config
         truncation_count = log.truncation_count
@@ -177,10 +177,10 @@ class LogCleaner:
             await self._write_checkpoint(home)
 
     async def _do(self, work: Work[T], goes_on: Callable[[], bool]) -> T:
-        """Return what the work comes to; rest between its steps, as long as its rate asks for.
+        """Return the work's result; pause between its steps, as the rate requires.
 
         Raises:
-            _Stopped, OSError, LogRefused: it came to nothing, and left nothing.
+            _Stopped, OSError, LogRefused: the work was given up, without leftovers.
         """
         rate = self._settings.log_cleaner_io_max_bytes_per_s
         try:
@@ -206,7 +206,7 @@ class LogCleaner:
         rewriting: Rewriting,
         goes_on: Callable[[], bool],
     ) -> None:
-        """Put the segment in place of the group once it is on the disk.
+        """Replace the group by the segment once that is on the disk.
 
         Raises:
             _Stopped, OSError: as above, or the files of some of the group are still there.
@@ -241,12 +241,12 @@ class LogCleaner:
         await log.segments.settle()
 
     def _unreadable(self, partition: Partition, offset: int, what: str) -> None:
-        """Trace that a batch stays as it is, whatever is in it."""
+        """Trace an unreadable batch, which stays as it is."""
         key = partition.topic_partition
         self._trace.emit(EventKind.BAD_INPUT_MET, where=f"{key} at {offset}", what=what[:300])
 
     async def _write_checkpoint(self, home: ReplicaLogs) -> None:
-        """Write up to where the folder's logs were cleaned.
+        """Write the offsets up to which the folder's logs were cleaned.
 
         Raises:
             LogRefused: the disk refused.

@@ -143,8 +143,9 @@ class Purgatory:
     """Requests that wait, by partition, each key's in the order in which they began to wait.
 
     Consumers' fetches have a bound of their own, so that they never displace produces and
-    followers. Invariant: a waiter is listed under each of its keys from its predicate's first False
-    until it is woken, times out or is cancelled; a key without waiters is not listed.
+    followers.
+    Invariant: a waiter is listed under each of its keys from its predicate's first False until it
+    is woken, times out or is cancelled; a key without waiters is not listed.
     """
 
     def __init__(

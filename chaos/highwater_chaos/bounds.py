@@ -1,15 +1,15 @@
-"""The least and the most that a plan's numbers may be."""
+"""The bounds of a plan's numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 Bounds = tuple[int, int | None]
-"""The least and the most; None is without bound."""
+"""The least and the greatest value; None: no bound."""
 
 
 def out_of(value: int, bounds: Bounds) -> str:
-    """Return in words that the value is out of its bounds, "" when it is not."""
+    """Return a text if the value is out of its bounds, else ""."""
     least, most = bounds
     if most is None:
         return "" if least <= value else f"{value} is not at least {least}"
@@ -17,7 +17,7 @@ def out_of(value: int, bounds: Bounds) -> str:
 
 
 def problems_of_numbers(owner: object, bounds: Mapping[str, Bounds]) -> Iterator[str]:
-    """Yield which of these fields are out of bounds; one that is missing, or None, is not."""
+    """Yield a text for each field that is out of bounds; missing ones and None are not."""
     for field, own in bounds.items():
         value = getattr(owner, field, None)
         if value is not None and (words := out_of(value, own)):

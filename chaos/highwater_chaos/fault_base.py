@@ -1,4 +1,4 @@
-"""What all of a plan's faults have in common."""
+"""The base of all of a plan's faults."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class FaultBase(msgspec.Struct, frozen=True, tag_field="fault", forbid_unknown_fields=True):
-    """Common to all: how JSON tells faults apart.
+    """The base class; JSON has the kind in "fault".
 
-    phrase: what the fault does, in words with its fields in braces.
-    lasting: how the words go on where for_ms is set.
+    phrase: the fault in words, with its fields in braces.
+    lasting: the rest of the words where for_ms is set.
     """
 
     phrase: ClassVar[str]

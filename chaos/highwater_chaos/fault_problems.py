@@ -1,4 +1,4 @@
-"""What makes a single fault impossible to do, whatever the cluster does at that moment. Pure."""
+"""Problems that make a single fault impossible in any state of the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINT
 from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 
 _HOSTS = (f.ANY, "zookeeper")
-"""What a link may join besides nodes."""
+"""The ends of a link besides nodes."""
 _DURATIONS = ("for_ms", "every_ms", "restart_after_ms", "delay_ms", "latency_ms", "jitter_ms")
 _BOUNDS: Mapping[str, Bounds] = {
     "loss_percent": (1, 100),
     "percent": (1, 100),
-    "ppm": (-999_999, None),  # at a million slower a clock stands still
+    "ppm": (-999_999, None),  # at -1,000,000 a clock stands still
     "count": (1, None),
     "partitions": (1, None),
     "replication_factor": (1, None),
@@ -25,13 +25,13 @@ _BOUNDS: Mapping[str, Bounds] = {
     "bytes_per_s": (1, None),
     "min_insync_replicas": (1, None),
 }
-"""Of a fault's numbers, by their fields."""
+"""The bounds of a fault's numbers, by field."""
 _OF_DISKS = (f.PowerLoss, f.DiskFull, f.DiskErrors, f.FailFolder, f.SlowDisk, f.FlipBit)
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the fault in a cluster of these nodes."""
+    """Yield the fault's problems in a cluster of these nodes."""
     yield from _problems_of_lengths(fault)
     yield from problems_of_numbers(fault, _BOUNDS)
     yield from _problems_of_places(fault, nodes)
@@ -82,7 +82,7 @@ def _problems_of_places(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]
 
 
 def is_node(words: str, nodes: Collection[str]) -> bool:
-    """Return whether the words name one of the nodes, or describe one."""
+    """Return whether the words are a node's name, or a role."""
     if words in nodes or words == "active controller":
         return True
     role, of, partition = words.partition(" of ")
@@ -90,12 +90,12 @@ def is_node(words: str, nodes: Collection[str]) -> bool:
 
 
 def is_controller(words: str) -> bool:
-    """Return whether the words can mean a controller; they mean a broker otherwise."""
+    """Return whether the words can name a controller; otherwise they name a broker."""
     return words == "active controller" or words.startswith("controller-")
 
 
 def is_described(words: str) -> bool:
-    """Return whether the words mean whoever is something then, not a node of that name."""
+    """Return whether the words are a role at that moment, not a node's name."""
     return words == "active controller" or " of " in words
 
 
@@ -110,11 +110,11 @@ def is_topic_name(words: str) -> bool:
 
 
 def points_of(words: str) -> Collection[str]:
-    """Return the fail-points of the node that is meant."""
+    """Return the fail-points of the named kind of node."""
     return CONTROLLER_FAIL_POINTS if is_controller(words) else BROKER_FAIL_POINTS
 
 
 def is_of_a_disk(fault: f.Fault) -> bool:
-    """Return whether what the fault does is done to a disk."""
+    """Return whether the fault acts on a disk."""
     is_emptying = isinstance(fault, f.Kill) and fault.disk is f.DiskAtStart.EMPTY
     return is_emptying or isinstance(fault, _OF_DISKS)

@@ -1,9 +1,9 @@
-"""What a plan may do to a cluster: one value per fault, told apart by "fault" in JSON.
+"""The faults of plans: one class a kind, whose name is "fault" in JSON.
 
-A node is named ("broker-1", "controller-1000") or described by what it is at that moment:
-"leader of t-0", "follower of t-0" and "last follower of t-0" (the ISR member of the lowest and of
-the highest id that does not lead), "active controller". A fault with for_ms is undone after that
-time, or with None as faults end. Links are directed: source -> target; "any" is every peer.
+A node is given by its name ("broker-1", "controller-1000") or by its role at that moment: "leader
+of t-0", "follower of t-0" and "last follower of t-0" (the ISR member with the lowest and with the
+highest id that does not lead), "active controller". A fault with for_ms is undone after that time;
+with None at the end of all faults. Links are directed: source -> target; "any" is every peer.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ PLANES = ("client", "replication", "control", "zookeeper")
 
 
 class DiskAtStart(StrEnum):
-    """What a killed node's next incarnation finds."""
+    """The state of the disk at a killed node's next start."""
 
     KEPT = "kept"
     EMPTY = "empty"
 
 
 class PauseBy(StrEnum):
-    """What makes a paused node's processes stand still; the simulator has one way for both."""
+    """The means of pausing a node's processes; the simulator has one way for both."""
 
     FREEZER = "freezer"
     SIGSTOP = "sigstop"
 
 
 class DiskOperation(StrEnum):
-    """The file operations that a failing disk may refuse."""
+    """The operations that a failing disk may refuse."""
 
     APPEND = "append"
     READ = "read"
@@ -52,7 +52,7 @@ class DiskOperation(StrEnum):
 
 
 class FileKind(StrEnum):
-    """Where on a broker's disk a bit is flipped."""
+    """The kind of file in which a bit is flipped."""
 
     LOG = "log"
     LOG_TAIL = "log_tail"
@@ -61,9 +61,9 @@ class FileKind(StrEnum):
     CHECKPOINT = "checkpoint"
     EPOCHS = "epochs"
     METADATA = "metadata"
-    """Which topic a log is of."""
+    """The file with a log's topic id."""
     IDENTITY = "identity"
-    """Which broker's disk it is, and which contents it has."""
+    """The files with the broker's id and the storage id."""
 
 
 FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
@@ -75,7 +75,7 @@ FILE_SUFFIXES: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.METADATA: ("/partition.metadata",),
     FileKind.IDENTITY: ("meta.properties", "storage.properties"),
 }
-"""How the paths of each kind's files end."""
+"""The endings of the paths of each kind's files."""
 
 
 _STARTED_AGAIN = ", started again after {for_ms} ms"

@@ -1,4 +1,4 @@
-"""The quorum guard: how many nodes a plan takes out at once, and whether that is too many. Pure.
+"""The quorum guard: counts the nodes that a plan takes out at once, and bounds them. Pure.
 
 A node is out while it is down, is paused, is cut off, has a full, failing or slow disk, or waits at
 a fail-point for a second or more. A node that is cut off from ZooKeeper is out, and so is a broker
@@ -21,7 +21,7 @@ from highwater_chaos.plan import Plan, Step, node_names
 from highwater_chaos.words import say_step
 
 STOPPING_MS = 3_000
-"""How long a node that is asked to stop may take, before its time down begins."""
+"""How long a node may take to stop, before its time down begins."""
 CUT_BY_LOSS_PERCENT = 50
 """From here on a lossy link counts as cut."""
 CUT_BY_LATENCY_MS = 1_000
@@ -44,7 +44,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many nodes may be out at once."""
+    """The number of nodes that may be out at once."""
 
     brokers: int
     controllers: int
@@ -54,25 +54,25 @@ class Budget:
 
 
 def budget_of(plan: Plan) -> Budget:
-    """Return what the guard allows in the plan's cluster, for all of its topics."""
+    """Return the guard's budget for the plan's cluster and all of its topics."""
     spare = [topic.replication_factor - topic.min_insync_replicas for topic in plan.workload.topics]
     return Budget(max(0, min(spare, default=0)), plan.topology.controllers - 1)
 
 
 def acting_of(step: Step, quiet_after_ms: int) -> Acting:
-    """Return when it acts.
+    """Return the time in which the step acts.
 
-    One with a condition may act at any moment from its time on, one that is never taken back to
+    A step with a condition may act at any moment from its time on. One that is never undone acts to
     the end; one that is over at once has no length.
     """
     fault = step.do
     for_ms: int | None = getattr(fault, "for_ms", 0)
     if isinstance(fault, f.CrashAt):
-        # Armed for for_ms, and down from some moment of that on.
+        # Armed for for_ms, and down from some moment of this time on.
         restart_ms = fault.restart_after_ms
         for_ms = None if for_ms is None or restart_ms is None else for_ms + restart_ms
     if isinstance(fault, f.DelayAt) and for_ms is not None:
-        for_ms += fault.delay_ms  # it may be reached as its time ends
+        for_ms += fault.delay_ms  # it may be reached at the end of its time
     if isinstance(fault, f.Terminate) and for_ms is not None:
         for_ms += STOPPING_MS
     if for_ms is None or step.when is not None:
@@ -81,9 +81,9 @@ def acting_of(step: Step, quiet_after_ms: int) -> Acting:
 
 
 def problems_with_quorum(plan: Plan, *, recovery_ms: int = 0) -> list[str]:
-    """Return at which steps' beginnings too many are out; empty when there are none.
+    """Return the steps at whose beginnings too many nodes are out; empty when there are none.
 
-    recovery_ms: for how long a node is still counted as out once it is back.
+    recovery_ms: how long a node still counts as out after its fault.
     """
     steps = [acting_of(step, plan.quiet_after_ms) for step in plan.steps]
     budget = budget_of(plan)
@@ -102,7 +102,7 @@ def problems_with_quorum(plan: Plan, *, recovery_ms: int = 0) -> list[str]:
 
 
 def _is_within(steps: Sequence[Step], names: Sequence[str], budget: Budget) -> bool:
-    """Return whether these steps together take out no more nodes than the budget."""
+    """Return whether these steps together stay within the budget."""
     out: set[str] = set()
     edges: list[_Edge] = []
     for number, step in enumerate(steps):
@@ -117,7 +117,7 @@ def _is_within(steps: Sequence[Step], names: Sequence[str], budget: Budget) -> b
 
 
 def _is_covered(edges: Sequence[_Edge], left: Budget) -> bool:
-    """Return whether every cut has an end among so many nodes."""
+    """Return whether so many nodes include an end of every cut."""
     if not edges:
         return True
     for node in edges[0]:
@@ -132,7 +132,7 @@ def _is_covered(edges: Sequence[_Edge], left: Budget) -> bool:
 
 
 def _as_it_counts(fault: f.Fault) -> f.Fault:
-    """Return the simpler fault that the guard takes this one for, or the fault itself."""
+    """Return the simpler fault for which the guard counts this one, or the fault itself."""
     match fault:
         case f.LossyLink() if fault.loss_percent >= CUT_BY_LOSS_PERCENT:
             return f.Cut(fault.source, fault.target, fault.plane)
@@ -154,7 +154,7 @@ def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set
             return {_node(fault.node, number)}
         case f.ExpireSession():  # out until it has registered again
             return {_node(fault.node, number)}
-        case f.CrashLoop():  # and its starts in between are short
+        case f.CrashLoop():  # its starts in between are short
             return {_node(fault.node, number)}
         case f.CrashAt():  # armed, it may die at any moment
             return {_node(fault.node, number)}
@@ -162,7 +162,7 @@ def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set
             return {_node(fault.node, number)}
         case (
             f.DiskFull() | f.DiskErrors() | f.FailFolder() | f.SlowDisk()
-        ):  # it may stop, or leave the ISR
+        ):  # the broker may stop, or leave the ISR
             return {_node(fault.node, number)}
         case f.RestartZooKeeper():
             return set(names)
@@ -178,7 +178,7 @@ def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set
 
 
 def _cut_between(fault: f.Fault, names: Sequence[str], number: int) -> Iterator[_Edge]:
-    """Yield the pairs of nodes that a cut parts: brokers, or a broker and a controller."""
+    """Yield the pairs of nodes that a cut separates: brokers, or a broker and a controller."""
     if not isinstance(fault, f.Cut) or fault.plane not in ("replication", "control"):
         return
     for source in _nodes(fault.source, names, number):
@@ -193,7 +193,7 @@ def _nodes(words: str, names: Sequence[str], number: int) -> Iterable[str]:
 
 
 def _node(words: str, number: int) -> str:
-    """Return the node's name; one that is described may be another one each time."""
+    """Return the node's name; a node given by a role may be another one each time."""
     return f"{words}, {number}" if is_described(words) else words
 
 

@@ -1,7 +1,7 @@
-"""What a plan may set of brokers and controllers, and within which bounds. A table.
+"""The settings of brokers and controllers that a plan may have, with their bounds. A table.
 
-The names are those of the nodes' own settings, which a test holds this table to: no node is
-imported here. What follows from a world, as addresses do, is not for a plan to set.
+The names are those of the nodes' own settings; a test compares them, since no node is imported
+here. Settings that depend on the world, as addresses, are not in a plan.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ NODE_SETTINGS: Mapping[str, Mapping[str, Bounds]] = {
 
 
 def problems_of_settings(kind: str, settings: Mapping[str, int]) -> Iterator[str]:
-    """Yield which settings nodes of the kind do not have, or cannot work with."""
+    """Yield the settings that nodes of the kind do not have, or with which they cannot work."""
     for name, value in settings.items():
         bounds = NODE_SETTINGS[kind].get(name)
         if bounds is None:

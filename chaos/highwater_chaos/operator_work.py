@@ -1,4 +1,4 @@
-"""What an operator does in the middle of a run: no fault of the cluster's, but a plan's step."""
+"""An operator's work in the middle of a run: steps of a plan that are no faults."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class CreateTopic(FaultBase, frozen=True, tag="create_topic"):
     partitions: int = 1
     replication_factor: int = 3
     records: int = 0
-    """So many are then written to its first partition."""
+    """Records that are then written to its first partition."""
     min_insync_replicas: int = 1
 
     @property
     def configs(self) -> tuple[tuple[str, str | None], ...]:
-        """What the topic's configuration sets: nothing that is the default."""
+        """The topic's configuration, without defaults."""
         minimum = str(self.min_insync_replicas)
         return (("min.insync.replicas", minimum),) if minimum != "1" else ()
 

@@ -1,10 +1,9 @@
-"""A plan: everything that a run depends on, in one JSON file, for every world.
+"""A plan: all inputs of a run in one JSON file, for both worlds.
 
-A seed merely generates a plan; who has the plan needs no seed to repeat the run. Times count from
-the moment at which the topics exist and their ISRs are full. Phase one, until quiet_after_ms, has
-the faults; in phase two the core is healed for good, the failures of all others stay, and
-progress is demanded. No part of a plan names a toggle except topology.toggles, which generated
-plans leave empty.
+A seed only generates a plan; the plan alone repeats the run. Times count from the moment at which
+the topics exist and their ISRs are full. Phase one, until quiet_after_ms, has the faults. In phase
+two the core is healed for good and must make progress; all other nodes stay failed. No part of a
+plan names a toggle except topology.toggles, which generated plans leave empty.
 Source: docs/explanation/simulator.md.
 """
 
@@ -55,7 +54,7 @@ class BadPlan(Exception):
 
 
 class Latencies(StrEnum):
-    """How long messages travel."""
+    """The distribution of messages' latencies."""
 
     EVEN = "even"
     """Evenly between the minimum and the maximum."""
@@ -75,7 +74,7 @@ class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The character of every link. Read by the simulator only, as is all of this."""
+    """The properties of every link, for the simulator alone."""
 
     latencies: Latencies = Latencies.EVEN
     minimum_us: int = 100
@@ -83,9 +82,9 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     through_codecs: bool = False
     """Whether every message is encoded and decoded on its way."""
     shuffles_ties: bool = False
-    """Whether what is due at one instant on several nodes happens in a drawn order."""
+    """Whether the order of several nodes' actions at one instant is drawn."""
     sends_file_from_bytes: int = SENDFILE_FROM_BYTES
-    """Fetched records of so many bytes and more are read from their file as they arrive."""
+    """Fetched records of so many bytes or more are read from their file when they arrive."""
 
 
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,19 +94,19 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_insync_replicas: int = 1
     """More than there are replicas counts as all of them (KAFKA-15583)."""
     has_id: bool = True
-    """Whether it is created by a broker; without, as tools did before KIP-516, in ZooKeeper."""
+    """Whether a broker creates it; else ZooKeeper gets it, as from tools before KIP-516."""
     is_compacted: bool = False
     """Whether old segments are compacted to the newest record of each key, instead of deleted."""
 
     @property
     def configs(self) -> tuple[tuple[str, str], ...]:
-        """What it is created with."""
+        """The configuration with which it is created."""
         configs = (("min.insync.replicas", str(self.min_insync_replicas)),)
         return (*configs, ("cleanup.policy", "compact")) if self.is_compacted else configs
 
     @property
     def least_in_sync(self) -> int:
-        """How many replicas in sync it takes to commit a record."""
+        """The number of replicas in sync that a commit needs."""
         return min(self.min_insync_replicas, self.replication_factor)
 
 
@@ -124,9 +123,9 @@ class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request_timeout_ms: int = 2_000
     delivery_timeout_ms: int = 5_000
     value_bytes: int = 0
-    """Values are filled up to so many bytes."""
+    """Values are padded to this size."""
     keys: int = 0
-    """Each record has one of so many keys, drawn; none if 0, as a compacted topic does not take."""
+    """Each record has one of so many keys, drawn; 0: no keys, which a compacted topic refuses."""
     idempotent: bool = False
     """Whether each record is written once, however often it is sent; with acks -1 and retries."""
 
@@ -155,11 +154,11 @@ class Observed(StrEnum):
     LEADER_EPOCH = "leader_epoch"
     """The leader epoch is at least `count`."""
     EVENT = "event"
-    """The event was traced `count` times since the step's time, by `node` if that is given."""
+    """The event was traced `count` times since the step's time, by `node` if given."""
 
 
 class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A condition on what can be observed from outside; true at most once."""
+    """A condition on states that are visible from outside; true at most once."""
 
     state: Observed
     partition: str = ""
@@ -178,11 +177,11 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a scenario file says the run must show."""
+    """The expected result of a scenario's run."""
 
     verdict: str = "pass"
     invariant: str = ""
-    """Of the violation, where the verdict is fail."""
+    """The violated invariant, where the verdict is fail."""
     rows: tuple[int, ...] = ()
     """The rows of the catalogue that explain it."""
     planted: str = ""
@@ -190,16 +189,16 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     least_acknowledged: int = 0
     """Records that must be acknowledged; a run with fewer is unknown."""
     least_takeovers: int = 0
-    """Faults after which another leader or controller must be seen; a run in which fewer could be
-    judged is unknown."""
+    """Faults after which another leader or controller must be seen; with fewer the run is
+    unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run.
 
-    core: the nodes that are healed in phase two; empty means all. probes_shrinking: whether the
-    end also demands that a leader commits without a follower that lives and cannot fetch (L5), and
-    lets it in again (L4); read by the simulator only.
+    core: the nodes that are healed in phase two; empty: all.
+    probes_shrinking: whether the end also requires that a leader commits without a live follower
+    that cannot fetch (L5), and adds it to the ISR again (L4); for the simulator alone.
     """
 
     seed: int
@@ -222,7 +221,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """Of a plan of any format, which one it is."""
+    """The format of a plan of any format."""
 
     format: int = FORMAT
 
@@ -235,7 +234,7 @@ _FORMAT_DECODER = msgspec.json.Decoder(_Format)
 def encode_plan(plan: Plan, *, omit_defaults: bool = False) -> bytes:
     """Return the plan as indented JSON; equal plans give equal bytes.
 
-    omit_defaults: only what differs from the defaults is written, for readers; a plan that must
+    omit_defaults: write only fields that differ from their defaults, for readers; a plan that must
     mean the same after a change of defaults is written whole.
     """
     if omit_defaults:
@@ -272,8 +271,7 @@ def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:
     """Return the plan.
 
     Raises:
-        BadPlan: it is no JSON, of another format, has a field that plans do not have, or
-            contradicts itself.
+        BadPlan: the text is no JSON, has another format or an unknown field, or contradicts itself.
     """
     try:
         for problem in _problems_of_format(_FORMAT_DECODER.decode(text).format):
@@ -300,11 +298,11 @@ def client_names(workload: Workload) -> tuple[str, ...]:
     return (*producers, *consumers)
 
 
-# ---------------------------------------------------------------- what cannot be run
+# ---------------------------------------------------------------- problems
 
 
 def problems_of(plan: Plan) -> list[str]:
-    """Return what makes the plan impossible to run, in any world; empty when nothing does."""
+    """Return the problems that make the plan impossible in any world; empty without any."""
     return list(_problems_of(plan))
 
 
@@ -379,7 +377,7 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
 
 
 def _problems_of_core(core: tuple[str, ...], known: set[str]) -> Iterator[str]:
-    """Without a broker and a controller, no core makes progress."""
+    """A core without a broker and a controller makes no progress."""
     yield from (f"core: there is no node {name!r}" for name in core if name not in known)
     if len(set(core)) < len(core):
         yield "core: a node is there twice"

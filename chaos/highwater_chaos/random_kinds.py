@@ -1,4 +1,4 @@
-"""The kinds of faults in random plans: whom each acts on, for how long, and what it is made of.
+"""The kinds of faults in random plans: the targets, duration and steps of each.
 
 A kind is one fault, or a pattern of several: a bridge, a ring, a link that flaps.
 Source: Jepsen's partitions (its nemesis.clj) for bridges and rings.
@@ -15,15 +15,15 @@ from highwater_chaos.fault_problems import is_described
 from highwater_chaos.plan import Plan, Step, node_names
 
 _DOWN_MS = (500, 1_000, 2_500, 5_000, 8_000)
-"""Below a session's timeout and beyond it."""
+"""Below and above a session's timeout."""
 _CUT_MS = (3_000, 5_000, 8_000)
-"""Long enough for canaries to be counted while it acts."""
+"""Long enough to count canaries while it acts."""
 _PATTERN_MS = (8_000, 12_000)
 _FLAP_EACH_MS = 4_500
-"""Long enough for both changes of a link to be worked on and proven."""
+"""Long enough to do and prove both changes of a link."""
 _FLAP_MS = (3 * _FLAP_EACH_MS, 5 * _FLAP_EACH_MS)
 _LOOP_MS = (5_000, 8_000)
-"""Long enough for every kill of a loop: a start alone takes a container one to two seconds."""
+"""Long enough for every kill of a loop: a container needs one to two seconds for a start."""
 _LOOP_TIMES = (2, 3)
 _LOOP_EVERY_MS = (0, 500)
 _AT_ONCE = (0,)
@@ -31,7 +31,7 @@ _RING_MOST = 5
 
 
 class Kind(StrEnum):
-    """What a random plan may have."""
+    """A kind of fault in a random plan."""
 
     KILL = "kill"
     CRASH_LOOP = "crash-loop"
@@ -41,9 +41,9 @@ class Kind(StrEnum):
     CUT_ONE_WAY = "cut-one-way"
     CUT_BOTH_WAYS = "cut-both-ways"
     BRIDGE = "bridge"
-    """Two halves that do not hear of each other, and one node that hears both."""
+    """Two halves without a link, and one node with links to both."""
     RING = "ring"
-    """Each node hears its neighbours only."""
+    """Each node has links to its neighbours alone."""
     FLAP = "flap"
     """A link is cut and whole again, several times."""
     LOSS = "loss"
@@ -51,32 +51,32 @@ class Kind(StrEnum):
     RESET = "reset"
     EXPIRE_SESSION = "expire-session"
     LOSE_ZOOKEEPER = "lose-zookeeper"
-    """A connection with it breaks; the session lives on."""
+    """A connection with ZooKeeper breaks; the session lives on."""
     ZOOKEEPER_AWAY = "zookeeper-away"
     KILL_CLIENT = "kill-client"
 
 
 BREAKS_EVERY_QUORUM = (Kind.RING, Kind.ZOOKEEPER_AWAY)
-"""What no guarded plan has."""
+"""Kinds that no guarded plan has."""
 
 NODE_FAULTS = (f.Kill, f.CrashLoop, f.Terminate, f.Pause, f.Isolate)
 ON_LINKS = (f.Cut, f.LossyLink, f.SlowLink, f.Isolate)
-"""What loads rules and sends canaries."""
+"""Kinds that load rules and send canaries."""
 _UNREACHABLE = (f.Kill, f.CrashLoop, f.Terminate, f.Isolate)
 _CHANGES_NO_ROLES = (f.LossyLink, f.SlowLink)
 _CLIENTS = "clients"
-"""Whom a kill of clients touches."""
+"""The node that stands for all clients in a kill of clients."""
 _OF_A_CONNECTION = (f.ResetConnections, f.ExpireSession, f.LoseZooKeeperConnection)
 
 
 def collide(mine: f.Fault, its: f.Fault) -> bool:
-    """Return whether of two faults that meet on a node one might not be done, or not be proven."""
+    """Return whether two faults on one node could prevent each other, or each other's proof."""
     both = (mine, its)
     if all(isinstance(fault, NODE_FAULTS) for fault in both):
         return True
     if all(isinstance(fault, f.KillClient) for fault in both):
         return True
-    # How long canaries take is measured before and while it acts: no other rule is in their way.
+    # The time of canaries is measured before and while it acts, without another rule in between.
     is_slow = any(isinstance(fault, f.SlowLink) for fault in both)
     if is_slow and all(isinstance(fault, ON_LINKS) for fault in both):
         return True
@@ -85,11 +85,11 @@ def collide(mine: f.Fault, its: f.Fault) -> bool:
         _is_of_clients(fault) or isinstance(fault, NODE_FAULTS) for fault in both
     ):
         return True
-    # No rules are loaded, and no canaries sent, where a node is not; and what breaks a
-    # connection, or ends a session, must find one.
+    # A node that is down cannot get rules or send canaries, and a broken connection or an ended
+    # session must exist before.
     if any(isinstance(fault, (*_UNREACHABLE, *_OF_A_CONNECTION)) for fault in both):
         return True
-    # Who is described must be somebody: nothing else changes just then who that is.
+    # A role must have a node: no other fault may change it at that moment.
     return any(
         _describes_somebody(described) and not isinstance(changing, _CHANGES_NO_ROLES)
         for described, changing in (both, both[::-1])
@@ -110,7 +110,7 @@ def _describes_somebody(fault: f.Fault) -> bool:
 
 
 class Targets:
-    """Draws whom a fault acts on."""
+    """Draws a fault's targets."""
 
     def __init__(self, draw: Draw, plan: Plan) -> None:
         names = node_names(plan.topology)
@@ -138,7 +138,7 @@ class Targets:
         planes = ("client", "replication", "control", "zookeeper")
         plane = self.draw.of(planes if len(self.brokers) > 1 else ("client", *planes[2:]))
         if plane == "client":
-            return f.ANY, self.broker(), plane  # the clients' own machine drops nothing
+            return f.ANY, self.broker(), plane  # the clients' own machine drops no packets
         if plane == "replication":
             ends = self._replication_ends()
         elif plane == "control":
@@ -150,7 +150,7 @@ class Targets:
         return ends[0], ends[1], plane
 
     def connected(self) -> tuple[str, str, str]:
-        """Return a link that has connections while nothing is broken."""
+        """Return a link that has connections while there are no faults."""
         if self._topic.replication_factor < 2 or self.draw.chance(0.3):
             return "active controller", self.draw.of(self.brokers), "control"
         return f"leader of {self.partition()}", f.ANY, "replication"
@@ -164,7 +164,7 @@ class Targets:
         return [source, self.draw.of((target, target, f.ANY))]
 
     def touched(self, fault: f.Fault) -> tuple[str, ...]:
-        """Return the nodes on which it may act, or with which it needs canaries exchanged."""
+        """Return the nodes on which it may act, or with which it exchanges canaries."""
         if isinstance(fault, f.RestartZooKeeper | f.Isolate):  # every link of the node is proven
             return (*self.brokers, *self.controllers, "zookeeper")
         if isinstance(fault, f.KillClient):
@@ -185,9 +185,9 @@ _Make = Callable[[Targets, int], Sequence[Step]]
 
 
 def draw_kind(kind: Kind, targets: Targets) -> tuple[int, Sequence[Step]]:
-    """Return for how long a fault of the kind lasts, ms, and its steps, counted from its beginning.
+    """Return the duration of a fault of the kind in ms, and its steps, counted from its beginning.
 
-    No steps where the cluster is too small for it.
+    Without steps if the cluster is too small for it.
     """
     lengths_ms, make = _KINDS[kind]
     for_ms = targets.draw.of(lengths_ms)
@@ -213,14 +213,14 @@ def _slow_link(t: Targets, for_ms: int) -> Sequence[Step]:
 
 
 def _flap(t: Targets, for_ms: int) -> Sequence[Step]:
-    """Cut a link and leave it whole, each for as long as the other."""
+    """Cut a link and heal it in turns of equal length."""
     source, target, plane = t.link()
     cut = f.Cut(source, target, plane, both_ways=t.draw.chance(0.5), for_ms=_FLAP_EACH_MS)
     return [Step(at_ms, cut) for at_ms in range(0, for_ms, 2 * _FLAP_EACH_MS)]
 
 
 def _bridge(t: Targets, for_ms: int) -> Sequence[Step]:
-    """Part the brokers, and perhaps the controllers from the other half, but for one broker."""
+    """Separate two halves of the brokers, except for one, and perhaps controllers from a half."""
     if len(t.brokers) < 3:
         return ()
     left, right = _halves(t.draw.shuffled(t.brokers)[1:])
@@ -242,7 +242,7 @@ def _cuts(left: Sequence[str], right: Sequence[str], plane: str, for_ms: int) ->
 
 
 def _ring(t: Targets, for_ms: int) -> Sequence[Step]:
-    """Leave each broker its two neighbours; of three, each hears but one of the others."""
+    """Leave each broker links to its two neighbours; of three, each one to a single other."""
     ring = t.draw.shuffled(t.brokers)[:_RING_MOST]
     if len(ring) < 3:
         return ()

@@ -1,9 +1,9 @@
-"""From a seed to a plan for containers: a cluster, clients, and faults that all can be proven.
+"""From a seed to a plan for containers: a cluster, clients, and faults that can all be proven.
 
-Faults come at random times, each for its own length, and are all over before the plan's end. A
-step that finds nobody to act on, or a node that is down already, proves nothing: so two faults of
-whole nodes never meet on one node, and where a node is described ("leader of t-0") nothing else
-may just then change who that is. A guarded plan keeps the quorum besides; see guard.
+Faults come at random times, each with its own duration, and all end before the plan does. A step
+without a target, or on a node that is down already, proves nothing. So two faults of whole nodes
+never meet on one node, and while a step names a role ("leader of t-0") no other fault may change it
+at that moment. A guarded plan also keeps the quorum; see guard.
 Source: swarm testing (Groce and others, ISSTA 2012): each plan leaves some kinds out altogether.
 """
 
@@ -41,22 +41,22 @@ from highwater_core.ports import Rng
 
 LEAST_DURATION_MS = 10_000
 FIRST_AT_MS = 2_000
-"""Before the first fault records are written, and a fault on links is begun early."""
+"""Time before the first fault: records are written, and work on links begins early."""
 LAST_END_MS = 1_000
-"""Every fault ends so long before the plan's end."""
+"""Time between the end of every fault and the plan's end."""
 RECOVERY_MS = 5_000
-"""A node that is back starts, registers and catches up before another node is disturbed."""
+"""Time for a node to start, register and catch up before the next node has a fault."""
 TRY_EVERY_MS = 750
-"""A fault is tried for every so many ms of the plan; many find no room."""
+"""One fault is tried for every so many ms of the plan; many do not fit."""
 LINK_LEAD_MS = 1_500
-"""A fault on a link is begun so long before it acts, at most."""
+"""The longest time between the begin of work on a fault on a link and its acting."""
 LINK_WORK_MS = 2_500
 """The time to begin or end a fault on one link; links take their turns."""
 _AT_STEP_MS = 100
 
 
 class NoRoom(ValueError):
-    """No fault of the wanted kinds fits into the plan; the message names them."""
+    """No fault of these kinds fits into the plan; the message names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
     """Return the plan; rng: a fresh stream of the seed.
 
     Raises:
-        NoRoom: the cluster is too small for every kind that is wanted, or the time too short.
+        NoRoom: the cluster is too small for all of these kinds, or the time too short.
     """
     draw = Draw(rng)
     topology = _topology(draw, wanted)
@@ -112,7 +112,7 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
     kinds = _kinds(draw, wanted)
     for _ in range(max(4, wanted.duration_ms // TRY_EVERY_MS)):
         planner.try_one(draw.weighted(kinds))
-    for kind in wanted.kinds:  # what was drawn may have no room
+    for kind in wanted.kinds:  # the drawn fault may not fit
         if not planner.steps:
             planner.try_one(kind)
     if not planner.steps:
@@ -169,7 +169,7 @@ def _workload(draw: Draw, topology: PlanTopology) -> Workload:
 
 
 def _kinds(draw: Draw, wanted: Wanted) -> list[tuple[Kind, int]]:
-    """Return the kinds that the plan may have, and how often each is tried."""
+    """Return the kinds that the plan may have, with the number of tries of each."""
     known = wanted.kinds
     if not wanted.is_swarm:
         return [(kind, 1) for kind in known]
@@ -193,7 +193,7 @@ class _Planner:
         self.steps: list[Step] = []
 
     def try_one(self, kind: Kind) -> None:
-        """Draw one fault of the kind, and keep it if it has room."""
+        """Draw one fault of the kind, and keep it if it fits."""
         for_ms, made = draw_kind(kind, self._targets)
         latest_ms = self._plan.quiet_after_ms - LAST_END_MS - for_ms
         if latest_ms <= FIRST_AT_MS:
@@ -236,7 +236,7 @@ class _Planner:
         return [(moment, moment + LINK_WORK_MS * links) for moment, links in moments.items()]
 
     def _collide(self, one: Step, other: Step) -> bool:
-        """Return whether the two may meet, and one of them might then not be done or proven."""
+        """Return whether the two may meet so that one could not be done or proven."""
         first, then = (acting_of(step, self._plan.quiet_after_ms) for step in (one, other))
         if first.begin_ms >= then.end_ms + RECOVERY_MS:
             return False

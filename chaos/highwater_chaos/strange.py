@@ -1,4 +1,4 @@
-"""What strangers ask in a plan; see StrangeRequests in faults."""
+"""The requests of strangers in a plan; see StrangeRequests in faults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Strange(StrEnum):
-    """What a client may ask that no sound client asks; nobody else may suffer from it."""
+    """Requests that no sound client sends, and that must not harm other clients."""
 
     SAME_PARTITION_AGAIN = "same_partition_again"
     """A fetch that names one partition many times and waits; then its connection ends."""

@@ -1,4 +1,4 @@
-"""Says plans in words: the cluster, the load and, one line a step, what is done to it when."""
+"""Plans in words: the cluster, the load and, one line a step, the faults with their times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OBSERVED: dict[Observed, str] = {
 
 
 def say_fault(fault: f.Fault) -> str:
-    """Return what the fault does, and for how long."""
+    """Return the fault with its duration."""
     words = fault.phrase.format_map(_Fields(fault))
     if isinstance(fault, f.Cut) and fault.both_ways:
         words = words.replace(" -> ", " <-> ")
@@ -58,7 +58,7 @@ def say_when(when: When) -> str:
 
 
 def say_step(step: Step) -> str:
-    """Return when the step is done, and what it does."""
+    """Return the step with its time or condition."""
     if step.when is None:
         return f"at {step.at_ms} ms: {say_fault(step.do)}"
     start = f"from {step.at_ms} ms on, " if step.at_ms else ""

@@ -1,8 +1,8 @@
 """Decompresses batches, within a bound of memory.
 
-A batch of a few bytes may unpack to gigabytes: one above UNPACKED_MAX_BYTES is not read. Source:
-Kafka's record batch, "Record Batch", attributes bits 0 to 2; snappy's blocks as
-snappy-java frames them (xerial), or as one block (librdkafka).
+A batch of a few bytes may unpack to gigabytes: one above UNPACKED_MAX_BYTES is not read.
+Source: Kafka's record batch, "Record Batch", attributes bits 0 to 2; snappy's blocks as snappy-java
+frames them (xerial), or as one block (librdkafka).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Which probe of a run it is: when it was asked, of whom and for what."""
+    """A probe of a run: its time, broker, partition and offset."""
 
     asked_ns: int
     broker: int
@@ -51,11 +51,11 @@ class Finding:
     rows: tuple[int, ...] = ()
     """The rows of the catalogue of historical bugs that explain it."""
     traced: tuple[Traced, ...] = ()
-    """The events of the traces that show it, of a finding that traces tell."""
+    """The trace events that show it."""
     looks: tuple[int, ...] = ()
-    """When the looks that show it were complete (Look.time_ns), of a finding that looks tell."""
+    """The times (Look.time_ns) of the looks that show it."""
     probed: Probed | None = None
-    """Of a finding that a probe's answer tells: the probe."""
+    """The probe whose answer shows it."""
 
     def __str__(self) -> str:
         """Return rule, place, operation and message in one line."""

@@ -1,4 +1,4 @@
-"""In which life of its topic a record was acknowledged: no acknowledgement tells a topic's id."""
+"""Finds the topic's life in which a record was acknowledged; acknowledgements have no topic id."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
 ONLY_LIFE = NO_TOPIC_ID
-"""Of a topic that was never deleted."""
+"""The life of a topic that was never deleted."""
 UNKNOWN_LIFE = TopicId("?")
 _BEGIN = (EventKind.LEADER_ELECTED, EventKind.BECAME_LEADER)
-"""What begins a life: before it nobody acknowledges."""
+"""The events that begin a life: before them no record is acknowledged."""
 TELLING = (*_BEGIN, EventKind.LOG_APPENDED, EventKind.TOPIC_DELETED, EventKind.TOPICS_CHANGED)
-"""The kinds of events that tell of it."""
+"""The kinds of events that show lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifeOfSend:
-    """life: the topic's id; of a topic without ids a number. is_over: whether nothing is asked of
-    the end of the run: the life ended before, or it is not known."""
+    """life: the topic's id; a number for a topic without ids.
+    is_over: whether the logs at the run's end need not have its records: the life ended before, or
+    is unknown."""
 
     life: TopicId = ONLY_LIFE
     is_over: bool = False
@@ -34,7 +35,7 @@ UNKNOWN = LifeOfSend(UNKNOWN_LIFE, is_over=True)
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """When a life was, by the nodes' wall clock. to_ns: None where it goes on."""
+    """The time of a life, by the nodes' wall clock. to_ns: None where it goes on."""
 
     life: TopicId
     from_ns: int
@@ -45,16 +46,16 @@ class _Span:
 
 
 class LivesOfSends:
-    """Tells the lives of sends by what leaders traced, and by times.
+    """Finds the lives of sends by leaders' trace events, and by times.
 
     The life is that of the only topic whose leaders traced an append at the record's offset between
-    its send and its acknowledgement; where nobody did, the only one that there was meanwhile. So a
-    leader that has not heard of a deletion is known by its appends. Else the life is not known.
-    Clients' and nodes' clocks must be one, as those of containers on one machine are.
+    its send and its acknowledgement. Without such an append it is the only topic that existed
+    meanwhile. So a leader that does not know of a deletion is recognised by its appends. Otherwise
+    the life is unknown. Clients' and nodes' clocks must be one, as on containers of one machine.
     """
 
     def __init__(self, events: Sequence[TraceEvent], start_wall_ns: int | None) -> None:
-        """start_wall_ns: when the run began; None where that is not known."""
+        """start_wall_ns: the run's start; None where unknown."""
         self._start_wall_ns = start_wall_ns
         self._spans: dict[str, list[_Span]] = {}
         self._appends: dict[TopicPartition, list[TraceEvent]] = {}
@@ -67,7 +68,7 @@ class LivesOfSends:
 
     @property
     def untold(self) -> list[str]:
-        """Return the topics of which no life is known, though they had several."""
+        """Return the topics with several lives of which none is known."""
         return list(self._spans) if self._start_wall_ns is None else []
 
     def of(
@@ -93,7 +94,7 @@ class LivesOfSends:
     def _appended(
         self, at: TopicPartition, offset: int, from_ns: int, to_ns: int
     ) -> Iterator[TopicId]:
-        """Yield the lives in which a leader traced an append at the offset in that time."""
+        """Yield the lives with a leader's traced append at the offset in that time."""
         appends = self._appends.get(at, [])
         first = bisect_left(appends, from_ns, key=lambda event: event.ts_ns)
         last = bisect_right(appends, to_ns, key=lambda event: event.ts_ns)
@@ -109,7 +110,7 @@ class LivesOfSends:
 
 
 def _by_topic(events: Sequence[TraceEvent]) -> dict[str, list[TraceEvent]]:
-    """Return what tells of each topic that was deleted, by time."""
+    """Return the events on each deleted topic, by time."""
     found: dict[str, list[TraceEvent]] = {topic: [] for topic in sorted(deleted_topics(events))}
     if not found:
         return {}

@@ -1,4 +1,4 @@
-"""What a run's files must hold for its checks to prove anything. No I/O."""
+"""The requirements on a run's files without which its checks prove nothing. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.ids import TopicPartition
 
 
 def enough_was_acknowledged(promises: Promises, acknowledged: int) -> Requirement:
-    """Return whether as many records were acknowledged as the run needs to prove anything."""
+    """Return whether enough records were acknowledged for the run to prove anything."""
     least = promises.least_acknowledged
     return Requirement(
         f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
@@ -21,9 +21,10 @@ def enough_was_acknowledged(promises: Promises, acknowledged: int) -> Requiremen
 def replicas_were_read(
     promises: Promises, read: Collection[TopicPartition], missing: Sequence[str]
 ) -> Requirement:
-    """Return whether every promised partition has a leader, and every replica asked a log.
+    """Return whether every promised partition has a leader, and every required replica a log.
 
-    read: the partitions with a leader. missing: replicas that are asked and have no log.
+    read: the partitions with a leader.
+    missing: required replicas without a log.
     """
     expected = [
         TopicPartition(topic.name, partition)
@@ -43,10 +44,10 @@ def replicas_were_read(
 def histories_are_whole(
     promises: Promises, processes: Collection[str], torn: Sequence[str]
 ) -> Iterator[Requirement]:
-    """Yield whether every client, and every start of one, left a whole history.
+    """Yield whether every client, and every start of one, has a whole history.
 
-    processes: those that left one. torn: of processes that nobody killed, histories that end in
-    half a line.
+    processes: those with a history.
+    torn: histories that end in half a line, of processes that were not killed.
     """
     for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
         for each in clients:

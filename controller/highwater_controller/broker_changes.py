@@ -25,12 +25,12 @@ from highwater_core.messages import BrokerEndpoints
 async def on_brokers_changed(term: Term) -> None:
     """Compare the registrations with the known brokers and act on the difference.
 
-    A broker that registered again is among the failed and among the started. Ordering: channels of
-    the failed closed -> partitions that they led Offline, then Online by an election -> their
-    replicas Offline, out of the ISRs -> their deletions halted -> channels of the started opened ->
-    replicas that lost records out of ISR and ELR -> UpdateMetadata -> replicas of the started
-    Online, each broker with its init command -> leaders elected where there is none -> deletions
-    resumed -> reassignments advanced.
+    A broker that registered again is among the failed and among the started.
+    Ordering: channels of the failed closed -> partitions that they led Offline, then Online by an
+    election -> their replicas Offline, out of the ISRs -> their deletions halted -> channels of the
+    started opened -> replicas that lost records out of ISR and ELR -> UpdateMetadata -> replicas of
+    the started Online, each broker with its init command -> leaders elected where there is none ->
+    deletions resumed -> reassignments advanced.
     """
     known = term.context.live_brokers
     found = await read_brokers(term)

@@ -150,8 +150,9 @@ async def rebalance_leaders(term: Term) -> None:
 
     A broker lacks the partitions for which it is preferred and that it does not lead; too many is
     more than the percentage of the settings. Partitions whose replicas are being moved are left
-    alone. Ordering: each live broker's share of its preferred partitions computed -> preferred
-    elections for a broker that lacks too many.
+    alone.
+    Ordering: each live broker's share of its preferred partitions computed -> preferred elections
+    for a broker that lacks too many.
     Source: KIP-460; Kafka's KafkaController.checkAndTriggerAutoLeaderRebalance.
     """
     context = term.context

@@ -1,7 +1,7 @@
 """Loads partitions from ZooKeeper into the context, in the states in which they are found.
 
-For a new controller's failover, and for new topics with written state znodes. Source: the state
-machines' start-up, docs/explanation/replication.md, "The controller", Failover.
+For a new controller's failover, and for new topics with written state znodes.
+Source: the state machines' start-up, docs/explanation/replication.md, "The controller", Failover.
 """
 
 from __future__ import annotations

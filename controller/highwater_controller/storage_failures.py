@@ -44,9 +44,9 @@ async def on_leader_and_isr_answered(
     """Take replicas offline that the disk refuses, and those online that it accepts again.
 
     Answers of an earlier registration, or about a deleted topic, are ignored. Topics that are being
-    deleted are left to their deletion, whose commands the disk refuses too. Ordering: refused
-    replicas Offline, out of the ISRs and without the lead -> accepted ones Online -> leaders
-    elected where there is none -> reassignments advanced.
+    deleted are left to their deletion, whose commands the disk refuses too.
+    Ordering: refused replicas Offline, out of the ISRs and without the lead -> accepted ones Online
+    -> leaders elected where there is none -> reassignments advanced.
     Source: KIP-112; Kafka's KafkaController.processLeaderAndIsrResponseReceived.
     """
     context = term.context

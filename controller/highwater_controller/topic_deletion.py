@@ -122,10 +122,10 @@ async def on_stop_replica_answered(
 ) -> None:
     """Handle a broker's answer about deleted replicas.
 
-    Answers of an earlier registration are ignored: the deletion was begun again since. Ordering:
-    deleted replicas DeletionSuccessful -> refused ones DeletionIneligible, their topics retried
-    after command_timeout_ms -> topics whose replicas are all deleted: znodes removed, replicas
-    NonExistent, topic forgotten.
+    Answers of an earlier registration are ignored: the deletion was begun again since.
+    Ordering: deleted replicas DeletionSuccessful -> refused ones DeletionIneligible, their topics
+    retried after command_timeout_ms -> topics whose replicas are all deleted: znodes removed,
+    replicas NonExistent, topic forgotten.
     """
     context = term.context
     if request.broker_epoch not in (NO_BROKER_EPOCH, context.broker_epoch(broker_id)):

@@ -1,8 +1,8 @@
 """The valid names of topics. Pure.
 
 A name becomes a path in ZooKeeper, a folder on each replica's disk and a column of checkpoints. So
-names from outside are checked at each port, and again when they are read from ZooKeeper. Source:
-Kafka's Topic.validate.
+names from outside are checked at each port, and again when they are read from ZooKeeper.
+Source: Kafka's Topic.validate.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ WALL_CLOCK_START_MS = 1_767_225_600_000
 
 
 class Stamps:
-    """Tells virtual times that rise: those of one instant differ by a nanosecond, in their order.
+    """Virtual times that rise: those of one instant differ by a nanosecond, in their order.
 
-    Virtual time stands still while a client takes an answer and sends the next record. Who compares
-    histories by their times would take the two for simultaneous.
+    Virtual time stands still while a client takes an answer and sends the next record. A comparison
+    of histories by time would see the two as simultaneous.
     """
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
@@ -30,7 +30,7 @@ class Stamps:
         self._last_ns = -1
 
     def next_ns(self) -> int:
-        """Return the time now, or just after the last one that was told."""
+        """Return the time now, or just after the last returned one."""
         self._last_ns = max(self._now_ns(), self._last_ns + 1)
         return self._last_ns
 

@@ -1,7 +1,6 @@
 """Checks at a run's end, of the bytes on the disks and of the clients' histories.
 
-What the checker says of a run's logs and histories is said here by its own checks. The simulator's
-own is which losses are excused.
+They use the checker's checks of logs and histories; the simulator adds the excused losses.
 """
 
 from __future__ import annotations
@@ -108,9 +107,9 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
 def _check_order(
     senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
 ) -> Iterable[Finding]:
-    """Return records that lie before others acknowledged before their send, whoever sent them.
+    """Return records with an offset below one that was acknowledged before their send.
 
-    An idempotent producer's records lie in the order of their sends, too.
+    An idempotent producer's records are also in the order of their sends.
     """
     senders = list(senders)
     in_order = {

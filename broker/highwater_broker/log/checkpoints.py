@@ -2,8 +2,8 @@
 
 All are written to a temporary file, synced, renamed and their folder synced, so that a reader
 finds the old or the new content whole. Reading never fails on content: a missing file is empty, a
-corrupt one is empty with `problem` saying why. A checksum detects flipped bits. Source: Kafka's
-CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
+corrupt one is empty with `problem` saying why. A checksum detects flipped bits.
+Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ or a removal) are set aside as `.detached`, since a log must be a prefix of its 
 wholly below the log's start, which a power loss brought back, are removed.
 
 Ordering: inspection comes first. `inspect` changes no batch and no name. If it finds lost batches
-its caller notes the loss, durably, before `carry_out` removes the evidence. Source: Kafka's
-LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
+its caller notes the loss, durably, before `carry_out` removes the evidence.
+Source: Kafka's LogLoader; issue KAFKA-3410 for why a shorter log is no catastrophe here.
 """
 
 from __future__ import annotations

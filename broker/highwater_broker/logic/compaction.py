@@ -20,7 +20,7 @@ K = TypeVar("K")
 S = TypeVar("S", bound="SegmentFacts")
 
 _HASH_BYTES = 16
-"""Two keys of one hash would be one key: the older one's record would be lost."""
+"""Keys with an equal hash would count as one, and the older one's record would be lost."""
 
 
 class SegmentFacts(Protocol):
@@ -43,7 +43,7 @@ class DirtyPart:
 
     @property
     def ratio(self) -> float:
-        """How much of the bytes that a pass reads was not cleaned yet."""
+        """The dirty share of the bytes that a pass reads."""
         return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
 
 
@@ -54,12 +54,12 @@ def dirty_part(
     safe_end_offset: int,
     newest_timestamp_ms: int | None,
 ) -> DirtyPart:
-    """Return what may be cleaned of a log's segments, the last of which takes appends.
+    """Return the part of a log's segments that may be cleaned; the last one takes appends.
 
-    A segment may be if it lies below safe_end_offset, as all before it do: records that are not
-    committed, or may not be on the disk, may be gone tomorrow, and must not have taken others
-    with them. newest_timestamp_ms: no segment that has a newer record may be, None for any.
-    A first dirty offset that is not in the log counts as its start: the log was begun anew.
+    That are segments below safe_end_offset: records that are not committed, or perhaps not on the
+    disk, may be lost later, and must not remove others before.
+    newest_timestamp_ms: segments with a newer record are left out; None: no limit.
+    A first dirty offset that is not in the log counts as its start: the log began anew.
     """
     start_offset, active_offset = segments[0].base_offset, segments[-1].base_offset
     if not start_offset <= first_dirty_offset <= active_offset:
@@ -81,14 +81,14 @@ def dirty_part(
 def dirtiest(parts: Iterable[tuple[K, DirtyPart, float]]) -> tuple[K, DirtyPart] | None:
     """Return which log to clean: the dirtiest of those dirtier than their least ratio.
 
-    Of equals the first; None when all are clean enough.
+    Among equals the first; None when all are clean enough.
     """
     enough = [(key, part) for key, part, least in parts if part.ratio > least]
     return max(enough, key=lambda each: each[1].ratio, default=None)
 
 
 def groups(segments: Iterable[S], *, max_bytes: int, max_offsets: int) -> list[list[S]]:
-    """Return runs of segments, each of which one segment can take whatever stays of it."""
+    """Return runs of segments, each with few enough bytes and offsets for one segment."""
     found: list[list[S]] = []
     size_bytes = 0
     for segment in segments:
@@ -105,7 +105,7 @@ def groups(segments: Iterable[S], *, max_bytes: int, max_offsets: int) -> list[l
 
 
 class NewestOffsets:
-    """The newest offset of each key that a pass has met, by the key's hash; of bounded size."""
+    """The newest offset of each key in a pass, by the key's hash; of bounded size."""
 
     def __init__(self, keys_max: int) -> None:
         self._keys_max = keys_max
@@ -119,11 +119,11 @@ class NewestOffsets:
         return len(self._offsets) >= self._keys_max
 
     def note(self, key: bytes, offset: int) -> None:
-        """Take note of a record; offsets ascend."""
+        """Note a record; offsets ascend."""
         self._offsets[_hash(key)] = offset
 
     def has_newer(self, key: bytes, offset: int) -> bool:
-        """Return whether a newer record of the key was met."""
+        """Return whether a newer record of the key was noted."""
         return self._offsets.get(_hash(key), -1) > offset
 
 
@@ -142,9 +142,9 @@ def stays(
 ) -> bool:
     """Return whether a record stays in the log.
 
-    One without a value tells readers that its key is gone: it stays until the horizon, which its
-    batch has from the first pass on. One without a key stays: nothing can take its place
-    (deviation: Kafka drops it).
+    A record without a value shows readers the deletion of its key: it stays until the horizon,
+    which its batch has from the first pass on. A record without a key stays, since no newer one can
+    replace it (deviation: Kafka drops it).
     """
     if key is None:
         return True

@@ -17,9 +17,9 @@ def check_acknowledged_records(
 ) -> CheckResult:
     """Find acknowledged records that a replica lacks or has at another offset.
 
-    Whether a record is there twice is duplicates.py's. Records below a replica's log_start_offset
-    were removed by retention and are not looked for. Of a compacted topic one may be gone that a
-    newer record of its key succeeds there, below the high watermark.
+    duplicates.py checks for records that are there twice. Records below a replica's
+    log_start_offset were removed by retention and are not required. In a compacted topic a record
+    may be gone if the replica has a newer one of its key below the high watermark.
     Source: docs/explanation/replication.md, "Invariants", I1.
     """
     findings: list[Finding] = []

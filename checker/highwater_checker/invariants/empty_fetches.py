@@ -29,8 +29,10 @@ STOOD_ABOVE = "stood at an old leader's HW above the new one's"
 class Known:
     """The leader that answered a probe, from a look before and one after it.
 
-    Within one leadership neither log end nor high watermark falls. began: its BECAME_LEADER,
-    where the traces tell it. led_throughout: it led in both looks. looks: their times.
+    Within one leadership neither log end nor high watermark falls.
+    began: its BECAME_LEADER, where the traces have it.
+    led_throughout: it led in both looks.
+    looks: their times.
     """
 
     least_end_offset: int

@@ -16,7 +16,7 @@ from highwater_core.ids import TopicId
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
 PlaceInLife = tuple[Place, TopicId]
-"""Of a topic that is made again, offsets begin anew."""
+"""With its life: offsets of a topic that is created again begin anew."""
 
 
 def check_inconsistent_offsets(

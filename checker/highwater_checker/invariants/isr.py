@@ -11,9 +11,9 @@ from highwater_checker.wording import Wording
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecord:
-    """One partition's leadership, as ZooKeeper, a trace event or a look holds it.
+    """One partition's leadership, from ZooKeeper, a trace event or a look.
 
-    seen_ns: of a look that has it, the time; equal records may have different ones.
+    seen_ns: the time of a look that has it; it does not count for equality.
     """
 
     topic: str

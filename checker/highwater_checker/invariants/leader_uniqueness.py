@@ -13,7 +13,7 @@ from highwater_core.events import EventKind, TraceEvent
 def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
-    Looks at BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
+    Examines BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
     Deleted topics without ids, whose lives cannot be told apart, are left out.
     Source: docs/explanation/replication.md, "Invariants", I7.
     """

@@ -21,12 +21,12 @@ def check_reads(
 ) -> CheckResult:
     """Find records that one consumer read and that a replica does not have there, or the reverse.
 
-    history: one consumer's, which has read every partition from its start, and to its end unless
-    to_the_end is False: what a consumer that was killed has not read is no finding. Records
-    below a replica's log_start_offset were removed by retention and are not looked for; no consumer
-    can have read those at its high watermark and above. Where the client tells the high watermark
-    of the answer that a record came in, the record is below it. Of a compacted topic a record may
-    be gone that a newer one of its key succeeds.
+    history: of one consumer, which has read every partition from its start, and to its end unless
+    to_the_end is False: records that a killed consumer has not read are no finding. Records below a
+    replica's log_start_offset were removed by retention and are not required. Records at its high
+    watermark and above cannot have been read. Where the client reports the high watermark of an
+    answer, its records must be below it. In a compacted topic a record may be gone if there is a
+    newer one of its key.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
     read: dict[Place, str] = {}

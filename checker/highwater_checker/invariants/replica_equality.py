@@ -17,9 +17,9 @@ _BYTES_SHOWN = 8
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     """Compare the replicas of one partition; the first difference between each pair is reported.
 
-    A batch counts when it lies wholly in the compared range. Of a compacted topic records are
-    compared, not bytes: each that both have is the same, and one of them alone may have a record
-    that a newer one of its key succeeds.
+    A batch counts when it is wholly in the compared range. In a compacted topic records are
+    compared, not bytes: a record of both replicas must be equal, and one of them may lack a record
+    with a newer one of its key.
     Source: docs/explanation/replication.md, "Invariants", I3.
     """
     findings: list[Finding] = []
@@ -48,7 +48,7 @@ def check_high_watermarks_are_held(
 ) -> CheckResult:
     """Find replicas whose log ends below their high watermark (I4: HW <= LEO).
 
-    seen_ns: the time of the look that told the high watermarks.
+    seen_ns: the time of the look with the high watermarks.
     """
     findings = tuple(
         Finding(
@@ -89,7 +89,7 @@ def _first_difference(
 def _compacted(
     left: ReplicaLog, right: ReplicaLog, start_offset: int, end_offset: int
 ) -> tuple[int, list[Finding]]:
-    """Return how many records were compared of two compacted logs, and the first difference."""
+    """Return the number of compared records of two compacted logs, and the first difference."""
     newest = newest_of_keys([left, right])
     expected, found = (_records(log, start_offset, end_offset) for log in (left, right))
     either = expected | found

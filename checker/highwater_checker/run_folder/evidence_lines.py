@@ -1,4 +1,4 @@
-"""Finds in a run's files the lines that its findings rest on."""
+"""Finds the lines of a run's files that show its findings."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ class EvidenceLine:
 
 
 _Told = Callable[[bytes], Hashable]
-"""Returns what a line tells of, None if it cannot be read."""
+"""Returns the subject of a line, None if it cannot be read."""
 _Found = dict[Hashable, list[EvidenceLine]]
 
 
 def evidence_of(run_folder: Path, findings: Sequence[Finding]) -> list[tuple[EvidenceLine, ...]]:
     """Return each finding's lines: of its operation, then of its events, looks and probe.
 
-    Where a line is there twice both are told. Of what no file has, and of lines that cannot be
-    read, there are none.
+    A line that is there twice is returned twice. Missing and unreadable lines are left out.
     """
     wanted = {key for finding in findings for key in _keys_of(finding)}
     found: _Found = {}
@@ -72,7 +71,7 @@ def _keys_of(finding: Finding) -> Iterator[Hashable]:
 
 
 def _files_of(run_folder: Path, wanted: Collection[Hashable]) -> Iterator[tuple[Path, _Told]]:
-    """Yield the files that may have what is wanted, and how their lines are read."""
+    """Yield the files that may have wanted lines, and the readers of these lines."""
     kinds = {type(key) for key in wanted}
     history = run_folder / names.HISTORY
     for process in processes_in(history) if str in kinds else ():
@@ -86,14 +85,14 @@ def _files_of(run_folder: Path, wanted: Collection[Hashable]) -> Iterator[tuple[
 
 
 def _lines_in(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
-    """Yield the lines of one of the run's files; bytes that are no text are replaced."""
+    """Yield the lines of one of the run's files; invalid text is replaced."""
     file = path.relative_to(run_folder).as_posix()
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         yield EvidenceLine(file, number, line.decode(errors="replace"))
 
 
 def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Found) -> None:
-    """Add the file of the final look where it is wanted and no line of the run's looks has it."""
+    """Add the file of the final look where it is wanted and not among the run's looks."""
     path = run_folder / FINAL_LOOK.name
     content = path.read_bytes() if path.is_file() else b""
     key = _look(content)
@@ -101,7 +100,7 @@ def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Foun
         found[key] = [EvidenceLine(FINAL_LOOK.name, 1, content.decode(errors="replace"))]
 
 
-# ---------------------------------------------------------------- what a line tells of
+# ---------------------------------------------------------------- subjects of lines
 
 
 def _operation(line: bytes) -> str | None:

@@ -39,8 +39,11 @@ class ReplicaLogs:
 
 @dataclass(frozen=True, slots=True)
 class AskedReplicas:
-    """Of a partition, brokers: whose logs a verdict asks. hosted: what they told, with others'
-    where these are compared too."""
+    """Replicas of one partition.
+
+    brokers: those whose logs a verdict needs.
+    hosted: their snapshots, with others' where these are compared too.
+    """
 
     brokers: tuple[int, ...]
     hosted: Mapping[int, ReplicaSnapshot]
@@ -49,9 +52,9 @@ class AskedReplicas:
 def asked_replicas(
     final_look: Look, promises: Promises | None
 ) -> dict[TopicPartition, AskedReplicas]:
-    """Return the replicas of the promised topics that have a leader, of all where none is promised.
+    """Return the required replicas of promised topics, or of all, of partitions with a leader.
 
-    Where only replicas in sync are asked, the others are not looked at.
+    With only_in_sync, replicas out of the ISR are left out.
     """
     topics = None if promises is None else {topic.name for topic in promises.topics}
     found: dict[TopicPartition, AskedReplicas] = {}
@@ -68,7 +71,7 @@ def asked_replicas(
 
 
 def not_read(at: TopicPartition, asked: AskedReplicas, read: Collection[int]) -> list[str]:
-    """Return the replicas that are asked and not in read, as partition@broker."""
+    """Return the required replicas that are not in read, as partition@broker."""
     return [f"{at}@{broker}" for broker in asked.brokers if broker not in read]
 
 

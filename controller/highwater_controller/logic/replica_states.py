@@ -90,8 +90,9 @@ def without_replicas(
 ) -> LeadershipChange | None:
     """Return leader and ISR without `offline`, or None without a change.
 
-    An ISR that would become empty stays: each of its members has all committed records. Deviation:
-    Kafka removes replicas one at a time, so that the remaining ISR depends on their order.
+    An ISR that would become empty stays: each of its members has all committed records.
+    Deviation: Kafka removes replicas one at a time, so that the remaining ISR depends on their
+    order.
     """
     remaining = tuple(broker for broker in isr if broker not in offline)
     shrunk = LeadershipChange(NO_LEADER if leader in offline else leader, remaining or isr)

@@ -1,7 +1,7 @@
-"""Batches with fewer records than they were written with: what compaction makes of them.
+"""Batches with fewer records than they were written with: the results of compaction.
 
-A record stays as its producer encoded it, headers and all; a batch keeps its offsets, from the base
-to the last, whatever is left in it. Does no I/O.
+A record stays as its producer encoded it, with its headers; a batch keeps its base and last offset,
+also without its records. Does no I/O.
 Source: Kafka protocol guide, "Record Batch"; KIP-534 (delete horizon); Kafka's
 MemoryRecords.filterTo.
 """
@@ -33,7 +33,7 @@ _LEAST_BODY_BYTES = 6
 
 
 class StoredRecord(NamedTuple):
-    """A record as it lies in its batch: data is all of it, but for its length."""
+    """A record as encoded in its batch: data is all of it, without its length."""
 
     offset: int
     timestamp: int
@@ -43,7 +43,7 @@ class StoredRecord(NamedTuple):
 
 
 def stored_records(header: BatchHeader, batch: bytes) -> Iterator[StoredRecord]:
-    """Yield the records of a batch, in whichever codec.
+    """Yield the records of a batch, in any codec.
 
     Raises:
         BadBatch: CORRUPT_MESSAGE, or UNSUPPORTED_COMPRESSION_TYPE.
@@ -86,7 +86,7 @@ def compacted(
 ) -> bytes:
     """Return the batch with these records alone, none or more of its own, in its own codec.
 
-    delete_horizon_ms: until when those without a value are kept, None where there is none of them.
+    delete_horizon_ms: how long records without a value are kept, None where there are none.
     """
     base_timestamp = header.base_timestamp
     if delete_horizon_ms is not None:
@@ -117,7 +117,7 @@ def compacted(
 
 
 def _moved(record: StoredRecord, base_timestamp: int) -> bytes:
-    """Return the record's data once its timestamp counts from there."""
+    """Return the record's data with its timestamp relative to another base."""
     _, end = read_varint(record.data, 1)
     moved = bytearray(record.data[:1])
     put_varint(moved, record.timestamp - base_timestamp)
@@ -125,7 +125,7 @@ def _moved(record: StoredRecord, base_timestamp: int) -> bytes:
 
 
 def empty_batch(base_offset: int, last_offset: int, leader_epoch: int) -> bytes:
-    """Return a batch without records, which stands for those offsets."""
+    """Return a batch without records for those offsets."""
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=0,

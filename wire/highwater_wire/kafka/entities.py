@@ -93,8 +93,10 @@ def make(entity_type: type[Any], **values: Any) -> Any:
 
 
 def read_entity(schema: Schema, data: memoryview, position: int) -> Any:
-    """Return the entity that fills data from position to its end. Raises:
-    MalformedRequest: it does not.
+    """Return the entity that fills data from position to its end.
+
+    Raises:
+        MalformedRequest: the bytes are no such entity.
     """
     schema.walk(data, position)
     try:
