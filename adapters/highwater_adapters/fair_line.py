@@ -38,8 +38,7 @@ class Runner(Protocol):
     served_s: float
 
     def go_on(self, ends_at: float) -> None:
-        """Start at least one request, and more until then; call `spend`, and join again if
-        needed."""
+        """Start one request, and more until then; call `spend`, and join again if needed."""
         ...
 
 
@@ -79,8 +78,7 @@ class FairLine:
         return max(0.0, PASS_S - self._spent_s)
 
     def spend(self, runner: Runner, duration_s: float) -> None:
-        """Count the time for which the runner kept the loop, in this pass, and in its tag if it ran
-        from the line."""
+        """Count the runner's time in this pass, and in its tag if it ran from the line."""
         if runner is self._goes_on:
             runner.served_s += duration_s
         self._spent_s += duration_s

@@ -87,8 +87,7 @@ class NodeSettings(Protocol):
     def session_timeout_ms(self) -> int: ...
     @property
     def event_loop_stall_max_ms(self) -> int:
-        """A node ends when its event loop does not turn for so long, or for its session timeout if
-        longer."""
+        """A node ends when its event loop stands still so long, or for a longer session timeout."""
         ...
 
     @property

@@ -139,8 +139,7 @@ class Checkpointer:
         return unflushed
 
     async def write_log_starts(self) -> bool:
-        """Write log starts, then remove the segments below; return whether the starts are on the
-        disk.
+        """Write log starts, then remove segments below; return whether the starts are on the disk.
 
         On a full disk the segments are removed first, to make room. A broker that dies before the
         write then registers as having lost them. If the disk refuses for another reason they stay.

@@ -59,8 +59,7 @@ def judge(
     requirements: Sequence[Requirement],
     idle: Sequence[str] = (),
 ) -> Verdict:
-    """Return FAIL with a finding, UNKNOWN with a vacuous check, unread part or unmet
-    requirement."""
+    """Return FAIL with a finding, UNKNOWN with a vacuous check, unread part or requirement."""
     if any(check.findings for check in checks):
         outcome = Outcome.FAIL
     elif any(c.examined == 0 or c.unread for c in checks) or not all(r.met for r in requirements):

@@ -101,8 +101,7 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
 
 
 def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:
-    """Return the joining members that are dead, shutting down, registered again, or without a
-    working disk.
+    """Return INELIGIBLE_REPLICA if a joining member is dead, stops, restarted or has a bad disk.
 
     A member whose registration the leader does not know may be of an earlier one: it is refused.
     Present ISR members may stay: the controller itself removes them when they die.

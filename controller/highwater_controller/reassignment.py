@@ -94,8 +94,10 @@ async def begin_reassignments(
 
 
 async def resume_reassignments(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Go on with reassignments of an earlier controller, or of a repaired znode: start added
-    replicas, complete partitions that are ready."""
+    """Go on with reassignments of an earlier controller, or of a repaired znode.
+
+    Start added replicas, and complete partitions that are ready.
+    """
     moved = [at for at in partitions if at in term.context.reassignments]
     await _start_replicas(term, moved)
     await advance_reassignments(term, moved)

@@ -144,8 +144,7 @@ class Deletion:
         return self.outcomes
 
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
-        """Mark the next topics for deletion; each answer waits until that ended, halts or
-        failed."""
+        """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
         names = self._request.names
         if not self.outcomes and len(names) > MAX_TOPIC_COUNT:
             self.outcomes = refuse_all(term, self._request, list(names))

@@ -238,8 +238,7 @@ class CallFailed(Exception):
 
 
 class CallRefused(CallFailed):
-    """The request cannot be sent, or the peer cannot read it: it was not carried out, and never
-    will be."""
+    """The request cannot be sent, or the peer cannot read it: it will never be carried out."""
 
 
 class ControlPlane(Protocol):

@@ -197,8 +197,7 @@ class ServerSide:
             self._listener.runtime.start("Connection", self._read_after_pause(pause_ns))
 
     async def _read_after_pause(self, pause_ns: int) -> None:
-        """Read the requests that came while the node was paused, its connections in a random
-        order."""
+        """Read the requests that came during a pause, the node's connections in random order."""
         await self._listener.runtime.sleep_ns(pause_ns)
         unread, self._unread = self._unread, []
         for exchange, request in unread:

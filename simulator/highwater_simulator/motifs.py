@@ -70,8 +70,7 @@ def there_and_back(t: Targets, at_ms: int) -> list[Step]:
 
 
 def split_tails(t: Targets, at_ms: int) -> list[Step]:
-    """Two leaders in turn append records that only some brokers get. Source: KAFKA-6361,
-    KIP-279."""
+    """Two leaders in turn append records that only some get. Source: KAFKA-6361, KIP-279."""
     at = t.partition()
     leader = f"leader of {at}"
     gap_ms = t.draw.of((30, 100, 300))

@@ -1,5 +1,4 @@
-"""DeleteTopics: forwards to the controller, and waits until this broker's metadata has them no
-more."""
+"""DeleteTopics: forwards to the controller, and waits until this broker's metadata lacks them."""
 
 from __future__ import annotations
 

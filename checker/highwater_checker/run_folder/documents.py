@@ -163,8 +163,7 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Excused:
-    """The offset from which on a partition lost committed records by its disks alone
-    (simulator)."""
+    """The offset from which a partition lost committed records by its disks (simulator)."""
 
     topic: str
     partition: int

@@ -418,8 +418,7 @@ class Cluster:
         self._on_nodes(self._every_node, lambda node: self.collect_node(node, folder))
 
     def collect_live(self, folder: Path) -> None:
-        """Copy the evidence without stopping a node: no segments, but describe.txt and
-        snapshots.json."""
+        """Copy the evidence of running nodes: no segments, but describe.txt and snapshots.json."""
         self.collect_zookeeper(folder)
         (folder / "describe.txt").write_text(self.describe(), encoding="utf-8")
         snapshots = {str(node): self.try_snapshot(node) for node in self.node_ids}

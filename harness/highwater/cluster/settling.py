@@ -1,4 +1,4 @@
-"""Waits until a running cluster has reached a state; each wait is bounded and reports its last
+"""Waits until a running cluster has reached a state; each wait is bounded, and shows its last
 look."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Throttles the replication of a partition that is moved, by configurations, and lifts the
-throttle.
+"""Throttles the replication of a partition that is moved, and lifts that, by configurations.
 
 Source: KIP-73; Apache Kafka's kafka-reassign-partitions.sh with --throttle, and --verify.
 """

@@ -1,5 +1,4 @@
-"""`highwater sim shrink`: removes all parts of a failing schedule that its failure does not
-need."""
+"""`highwater sim shrink`: cuts a failing schedule down to the parts that its failure needs."""
 
 from __future__ import annotations
 

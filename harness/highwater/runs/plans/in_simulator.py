@@ -132,8 +132,7 @@ def _session_timeout_ms(plan: Plan) -> int:
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:
-    """Write promises, looks, each client's history, each node's trace, and the trace of all
-    nodes."""
+    """Write promises, looks, clients' histories, each node's trace, and the one of all nodes."""
     folder.write(PROMISES, promises_in_simulator(result.plan))
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, tuple(Excused(*at, start) for at, start in result.excused))
