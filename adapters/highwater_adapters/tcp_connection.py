@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------ called by the listener
 
     def drop(self, why: str = "") -> None:
-        """Close the connection at once; reason: to log, if any."""
+        """Close the connection at once. why: to log, if any."""
         if self._is_lost:
             return
         if why:

@@ -71,7 +71,7 @@ class Corpus:
         return self._rarity(self._kept[at])
 
     def _rarity(self, kept: _Kept) -> float:
-        """Return how often the plan's rarest mark was reached; 1: by this plan alone."""
+        """Return the rarity of the plan's rarest mark; 1: this plan alone reached it."""
         return 1 / min(self._seen[feature] for feature in kept.features)
 
 

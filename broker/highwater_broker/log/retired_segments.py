@@ -31,7 +31,7 @@ class RetiredSegments:
     def remove_below(self, log_start_offset: Offset, max_segments: int) -> int:
         """Remove the files of segments up to the offset, the oldest first; return their number.
 
-        most: of segments to remove.
+        max_segments: the most segments to remove.
 
         Raises:
             OSError: the disk refused; the others are kept for the next time.

@@ -31,8 +31,8 @@ class Reach(StrEnum):
 class EngineFacts:
     """How addresses are chosen.
 
-    host: address at which published ports answer.
-    bind: address on which they listen.
+    published_host: the address at which published ports answer.
+    bind_host: the address on which they listen.
     """
 
     reach: Reach
