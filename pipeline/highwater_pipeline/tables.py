@@ -84,8 +84,6 @@ RUNS = Table(
         # By the small files, and by which histories and logs there are: why a run without findings
         # is unknown.
         "unproven": _STRINGS,
-        # Of promises.json: topics whose logs are compacted. The tables ask nothing of these.
-        "compacted": _STRINGS,
         # Of watched.json, null without it: how much was checked while the run went on, and the
         # findings in words.
         "watched_examined": _LONG,

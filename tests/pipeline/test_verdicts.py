@@ -36,7 +36,7 @@ from tests.support.run_on_disk import segment, write, write_run
 
 PLAN = project_root() / "tests" / "scenarios" / "leader_killed.json"
 SIMULATED = ("simulated", "unwatched", "large")
-LOST, COMPACTED = "lost-record", "compacted"
+LOST = "lost-record"
 MANY = 5
 """Checks that have nothing to examine in an empty run."""
 
@@ -110,12 +110,6 @@ def made_again(folder: Path) -> None:
     sound(folder)
 
 
-def with_a_compacted_topic(folder: Path) -> None:
-    """Of such a topic the tables ask nothing, and so prove nothing."""
-    sound(folder)
-    promise(folder, topics=(replace(promises(folder).topics[0], is_compacted=True),))
-
-
 RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sound": (sound, "pass"),
     "one-replica": (on_one_broker_of_three, "pass"),
@@ -126,7 +120,6 @@ RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no-leader": (without_a_leader, "unknown"),
     "stopped-reader": (with_a_reader_that_was_stopped_early, "pass"),
     "made-again": (made_again, "pass"),
-    COMPACTED: (with_a_compacted_topic, "pass"),
     LOST: (without_a_record_on_a_follower, "fail"),
 }
 
@@ -170,8 +163,6 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(found: A
     others = {*SIMULATED, *TAMPERED}
     by_tables = {row["run_id"]: row for row in found.verdicts if row["run_id"] not in others}
     expected = {name: outcome for name, (_, outcome) in RUNS.items()} | {"empty": "unknown"}
-    assert by_tables.pop(COMPACTED)["by_tables"] == "unknown", "tables do not compare its records"
-    assert judged[COMPACTED][0] == expected.pop(COMPACTED)
     for name, outcome in expected.items():
         said = judged[name], by_tables[name]
         assert (judged[name][0], by_tables[name]["by_tables"]) == (outcome, outcome), said

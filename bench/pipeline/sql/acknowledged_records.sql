@@ -21,8 +21,7 @@ WHERE NOT EXISTS (
 UNION ALL
 SELECT run_id, 'I1', topic, "partition", "offset", -1, operation
 FROM acknowledged a JOIN runs u USING (run_id)
-WHERE ifnull(u.saw_the_end, true) AND NOT ifnull(u.only_in_sync, false)
-  AND NOT ifnull(list_contains(u.compacted, topic), false) AND NOT EXISTS (
+WHERE ifnull(u.saw_the_end, true) AND NOT ifnull(u.only_in_sync, false) AND NOT EXISTS (
   SELECT 1 FROM replicas r
   WHERE r.run_id = a.run_id AND r.topic = a.topic AND r."partition" = a."partition"
     AND r.damage IS NULL AND r.high_watermark >= 0);

@@ -46,11 +46,8 @@ def run(tables: Tables) -> CheckFrames:
     # Replicas hold what was sent with fewer acks as well: it is compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
     doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
-    is_compacted = fn.coalesce(fn.array_contains("compacted", fn.col("topic")), fn.lit(False))
-    unread = (
-        doubted.join(fn.broadcast(replicas), PARTITION, "left_anti")
-        .join(fn.broadcast(_asking_of_all(tables)), "run_id")
-        .where(~is_compacted)
+    unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti").join(
+        fn.broadcast(_asking_of_all(tables)), "run_id", "left_semi"
     )
     expected = doubted.join(fn.broadcast(replicas), PARTITION).where(
         fn.col("offset") >= fn.col("log_start_offset")
@@ -75,13 +72,10 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _asking_of_all(tables: Tables) -> DataFrame:
-    """Return the runs that must end with a leader and a log of every partition: run_id, compacted.
-
-    compacted: of which topics nothing is asked.
-    """
+    """Return (run_id) of the runs that must end with a leader and a log of every partition."""
     may_end_without = fn.coalesce("only_in_sync", fn.lit(False))
     saw_the_end = fn.coalesce("saw_the_end", fn.lit(True))
-    return tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id", "compacted")
+    return tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
 
 
 def _not_held(tables: Tables, expected: DataFrame, held: DataFrame) -> DataFrame:

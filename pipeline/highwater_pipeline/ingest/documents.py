@@ -121,12 +121,7 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
         ]
         required.append(replicas_were_read(promises, asked, missing))
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)
-    compacted = [
-        f"{topic.name} is compacted: the tables do not compare its records"
-        for topic in promises.topics
-        if topic.is_compacted
-    ]
-    return [*files.unread, *judge((), required).without_findings, *compacted]
+    return [*files.unread, *judge((), required).without_findings]
 
 
 def _of_watched(watched: CheckResult | None) -> Row:
@@ -209,7 +204,6 @@ def _of_promises(promises: Promises | None) -> Row:
         "compacted": [topic.name for topic in promises.topics if topic.is_compacted],
         "to_the_end": promises.to_the_end,
         "least_acknowledged": promises.least_acknowledged,
-        "compacted": [topic.name for topic in promises.topics if topic.is_compacted],
     }
 
 

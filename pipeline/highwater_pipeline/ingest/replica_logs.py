@@ -75,8 +75,8 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
     """Return the rows of the final look of those replicas that a verdict asks, with broker.
 
     looks: REPLICA_LOOKS' rows. runs: RUNS' rows.
-    A replica is asked if its topic is promised and not compacted, and its partition has a leader. A
-    run that asks only of replicas in sync asks those in that leader's ISR.
+    A replica is asked if its topic is promised and its partition has a leader. A run that asks
+    only of replicas in sync asks those in that leader's ISR.
     Source: highwater_checker.run_folder.replica_logs.
     """
     final = looks.where("is_final").withColumnRenamed("node", "broker")
@@ -87,16 +87,13 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
         .groupBy(*partition)
         .agg(fn.max_by("isr", leader).alias("in_sync"))
     )
-    promised = runs.select("run_id", "topics", "compacted", "only_in_sync", "saw_the_end")
-    is_compacted = fn.coalesce(fn.array_contains("compacted", fn.col("topic")), fn.lit(False))
+    promised = runs.select("run_id", "topics", "only_in_sync", "saw_the_end")
     is_promised = fn.coalesce(fn.array_contains("topics", fn.col("topic")), fn.lit(True))
     is_in_sync = fn.col("saw_the_end") & fn.array_contains("in_sync", fn.col("broker"))
     return (
         final.join(led, partition)
         .join(fn.broadcast(promised), "run_id")
-        .where(
-            is_promised & ~is_compacted & (~fn.coalesce("only_in_sync", fn.lit(False)) | is_in_sync)
-        )
+        .where(is_promised & (~fn.coalesce("only_in_sync", fn.lit(False)) | is_in_sync))
     )
 
 

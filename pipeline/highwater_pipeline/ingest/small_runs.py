@@ -127,7 +127,7 @@ def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
     for row in last:
         leader = leaders.get((row["topic"], row["partition"]))
         is_promised = topics is None or row["topic"] in topics
-        if leader is None or not is_promised or row["topic"] in (run.get("compacted") or ()):
+        if leader is None or not is_promised:
             continue
         if not only_in_sync or (run["saw_the_end"] and row["node"] in leader["isr"]):
             asked[row["topic"], row["partition"], row["node"]] = row
