@@ -37,7 +37,7 @@ def log_of(
 
 def acknowledged() -> list[Acknowledged]:
     return [
-        Acknowledged("t", 0, offset, str(offset), 0, 1, "p0", offset, 1, key)
+        Acknowledged("t", 0, offset, str(offset), 0, 1, "p0", offset, 1, key=key)
         for offset, key in enumerate(WRITTEN)
     ]
 
