@@ -18,7 +18,7 @@ from highwater_pipeline.java import NoSpark, archive_options, check_java
 
 LOCAL = "local[*]"
 DRIVER_MEMORY = "2g"
-SHIPPED = ("highwater_core", "highwater_checker", "highwater_pipeline")
+SHIPPED = ("highwater_core", "highwater_chaos", "highwater_checker", "highwater_pipeline")
 """What the pipeline's Python functions need in the workers of a cluster."""
 _MASTER_WITHIN_S = 10
 _SPARK = "spark://"

@@ -129,17 +129,26 @@ class Harness:
             found.setdefault(kinds[line["number"]], []).append(line["phase"])
         return found
 
+    def told(self) -> str:
+        return self._log.read_text()
+
+    def reaper_and_clients(self) -> list[int]:
+        """Return both processes once it has started them; it must not have ended meanwhile."""
+        assert self._process.poll() is None, self.told()
+        found = children_of(self.pid)
+        return found if len(found) == 2 else []
+
     def kill_once(self, wanted: dict[str, str]) -> None:
         """End it with SIGKILL as soon as each kind of fault has come to the phase."""
 
         def is_so() -> bool:
-            assert self._process.poll() is None, self._log.read_text()
+            assert self._process.poll() is None, self.told()
             seen = self.phases()
             assert not any("not_done" in each for each in seen.values()), seen
             return all(phase in seen.get(kind, ()) for kind, phase in wanted.items())
 
         try:
-            eventually(is_so, within=ACTS_WITHIN_S, what=f"{wanted}", state=self._log.read_text)
+            eventually(is_so, within=ACTS_WITHIN_S, what=f"{wanted}", state=self.told)
         finally:
             self.end()
 
@@ -185,8 +194,12 @@ def check_that_the_reaper_removes_all(
     arguments = (str(folder / run_id), msgspec.json.encode(steps).decode())
     harness = Harness(PLAN_ON_CONTAINERS, folder / run_id / INTENTS, *arguments)
     try:
-        eventually(lambda: len(children_of(harness.pid)) == 2, within=ACTS_WITHIN_S)
-        children = children_of(harness.pid)
+        children = eventually(
+            harness.reaper_and_clients,
+            within=ACTS_WITHIN_S,
+            what="two children",
+            state=harness.told,
+        )
         harness.kill_once(wanted)
         eventually(lambda: not find_runs(engine, run_id), within=GONE_WITHIN_S)
         # The reaper goes once nothing more turns up; the clients, once nobody tells them anything.

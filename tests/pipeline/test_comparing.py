@@ -386,7 +386,10 @@ def test_a_store_is_compared_as_it_is_typed(tables: Tables, tmp_path: Path) -> N
     assert "preset slow is slower than preset base" in (tmp_path / "out/compare.html").read_text()
     unknown = pipeline(*sides, "--b", "nonsense", cwd=tmp_path)
     assert unknown.returncode == 2
-    there = "no run has the preset nonsense; there are: alike (10), base (10), few (5), slow (11)"
+    there = (
+        "no run has the preset nonsense; there are: "
+        "alike (10), base (10), broken (8), few (5), slow (11)"
+    )
     assert unknown.stderr.endswith(f"highwater: {there}\n")  # after what Java says
     assert "Traceback" not in unknown.stderr
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from highwater_pipeline.java import archive_options, archive_path, check_java
+from highwater_pipeline.session import SHIPPED
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +54,20 @@ def test_a_local_session_does_not_choose_the_python_of_a_cluster(spark: SparkSes
 def _this_python(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     for _ in frames:
         yield pd.DataFrame({"python": [sys.executable]})
+
+
+def test_all_that_the_pipeline_imports_of_ours_is_shipped_to_a_clusters_workers() -> None:
+    imported = {
+        name.partition(".")[0]
+        for package in SHIPPED
+        for file in Path(find_spec(package).submodule_search_locations[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in _imported_by(node)
+    }
+    assert {name for name in imported if name.startswith("highwater")} == set(SHIPPED)
+
+
+def _imported_by(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
