@@ -39,6 +39,8 @@ SPARKS_FUNCTIONS = """
 CREATE MACRO array_except(a, b) AS list_filter(a, lambda x: NOT list_contains(b, x));
 CREATE MACRO explode(a) AS unnest(a);
 CREATE MACRO get(a, place) AS a[place + 1];
+CREATE MACRO shiftleft(a, bits) AS a << bits;
+CREATE MACRO shiftright(a, bits) AS a >> bits;
 CREATE MACRO size(a) AS len(a);
 CREATE MACRO xxhash64(x) AS hash(x);
 """

@@ -14,10 +14,10 @@ from highwater_checker.idle import may_be_idle
 from highwater_checker.judging import ABOUT_RECORDS
 from highwater_checker.run_folder import names
 from highwater_checker.verdict import Outcome
-from highwater_pipeline.checks import completeness
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import Check, CheckFrames, in_order, in_words
 from highwater_pipeline.checks.idle import Idleness
+from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.ingest.inventory import NOT_FINISHED, UNEXPECTED
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.tables import EXCUSED, QUARANTINE, Row, Tables
@@ -162,4 +162,4 @@ def verdicts(
     return tuple(found)
 
 
-_WHOLE = completeness.CHECK.name
+_WHOLE = CHECKS["completeness"].name

@@ -37,7 +37,7 @@ def run(tables: Tables) -> CheckFrames:
     then. The ISR is the last one that an event of the epoch names before the cut, or else the first
     one after it.
     Deleted topics without ids are left out. An event that lacks the ISR, or the offset from which
-    a log was cut, makes no finding: the checker stops there, and completeness.py (C00) finds it.
+    a log was cut, makes no finding: the checker stops there, and C00 finds it.
     Source: docs/explanation/replication.md, "Invariants", I4 and I11;
     highwater_checker.invariants.committed_before.
     """

@@ -9,10 +9,8 @@ from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
     acknowledged_records,
     committed_before,
-    completeness,
     empty_fetches,
     high_watermarks,
-    order,
     reads,
     replica_equality,
     successors,
@@ -21,12 +19,12 @@ from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.in_sql import check_in_sql
 
 CHECKS: Mapping[str, Check] = {
-    "completeness": completeness.CHECK,
+    "completeness": check_in_sql("completeness", "traces are whole (C00)"),
     "segments_decode": check_in_sql("segments_decode", "segments decode"),
     "acknowledged_records": acknowledged_records.CHECK,
     "successors": successors.CHECK,
     "duplicates": check_in_sql("duplicates", "what was sent once is there once"),
-    "order": order.CHECK,
+    "order": check_in_sql("order", "records lie in the order of sends"),
     "inconsistent_offsets": check_in_sql(
         "inconsistent_offsets", "one offset is one record to everyone"
     ),

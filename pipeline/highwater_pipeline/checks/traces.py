@@ -10,17 +10,6 @@ from highwater_core.ids import FIRST_CONTROLLER_ID
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.tables import EVENTS, Tables
 
-REQUIRED: dict[EventKind, tuple[str, ...]] = {
-    EventKind.BECAME_LEADER: ("high_watermark", "isr"),
-    EventKind.HIGH_WATERMARK_ADVANCED: ("isr",),
-    EventKind.ISR_CHANGED: ("isr",),
-    EventKind.ISR_WRITTEN: ("isr",),
-    EventKind.LEADER_ELECTED: ("leader",),
-    EventKind.LOG_APPENDED: ("end_offset",),
-    EventKind.LOG_TRUNCATED: ("high_watermark", "from_offset", "reason"),
-}
-"""By kind, the details without which the checker stops; completeness.py finds such events."""
-
 
 def events_of(tables: Tables, kind: EventKind) -> DataFrame:
     """Return the rows of EVENTS of a kind, with file.
@@ -33,26 +22,6 @@ def events_of(tables: Tables, kind: EventKind) -> DataFrame:
 
 def _of_kind(events: DataFrame, kind: EventKind) -> DataFrame:
     return events.where(fn.col("kind") == kind.value)
-
-
-def lacking_details(tables: Tables) -> DataFrame:
-    """Return the rows of EVENTS that lack REQUIRED details of their kind.
-
-    lacking: the missing details' names. One query serves all kinds: a detail has one type in all.
-    """
-    lacking = (
-        fn.when(
-            fn.col("kind") == kind.value,
-            fn.concat_ws(", ", *(fn.when(fn.col(name).isNull(), name) for name in names)),
-        )
-        for kind, names in REQUIRED.items()
-    )
-    return (
-        tables[EVENTS]
-        .where(fn.col("kind").isin([kind.value for kind in REQUIRED]))
-        .withColumn("lacking", fn.coalesce(*lacking))
-        .where(fn.col("lacking") != "")
-    )
 
 
 def file_of_node() -> Column:

@@ -1,0 +1,49 @@
+-- C00: traces are whole: no event is missing, there twice, or without details that checks need.
+-- Each start of a node numbers its events from 0. Each seq sets one bit of a word of 32 bits, and
+-- bits are counted, without a sort; only starts that are not whole are looked at event by event.
+-- The lost end of a killed node's trace leaves no gap, and is not found.
+WITH examined AS (
+  SELECT * FROM {events}
+), words AS (
+  SELECT run_id, node, incarnation, count(*) AS events, min(seq) AS first, max(seq) AS last,
+    bit_count(bit_or(shiftleft(CAST(1 AS BIGINT), CAST(seq & 31 AS INT)))) AS different
+  FROM examined
+  GROUP BY run_id, node, incarnation, shiftright(seq, 5)
+), broken AS (
+  SELECT run_id, node, incarnation
+  FROM words
+  GROUP BY run_id, node, incarnation
+  HAVING min(first) <> 0 OR sum(different) <> sum(events) OR max(last) <> sum(events) - 1
+), steps AS (
+  SELECT /*+ BROADCAST(b) */ e.run_id, e.node, e.incarnation, e.seq, coalesce(lag(e.seq) OVER (
+    PARTITION BY e.run_id, e.node, e.incarnation ORDER BY e.seq
+  ), -1) AS previous
+  FROM examined e JOIN broken b
+    ON b.run_id = e.run_id AND b.node = e.node AND b.incarnation = e.incarnation
+), needing AS (
+  SELECT *, concat_ws(', ',
+    CASE WHEN high_watermark IS NULL AND kind IN ('became_leader', 'log_truncated')
+      THEN 'high_watermark' END,
+    CASE WHEN from_offset IS NULL AND kind = 'log_truncated' THEN 'from_offset' END,
+    CASE WHEN reason IS NULL AND kind = 'log_truncated' THEN 'reason' END,
+    CASE WHEN isr IS NULL
+      AND kind IN ('became_leader', 'high_watermark_advanced', 'isr_changed', 'isr_written')
+      THEN 'isr' END,
+    CASE WHEN leader IS NULL AND kind = 'leader_elected' THEN 'leader' END,
+    CASE WHEN end_offset IS NULL AND kind = 'log_appended' THEN 'end_offset' END
+  ) AS lacking
+  FROM examined
+), findings AS (
+  SELECT run_id, 'C00' AS invariant, '' AS topic, -1 AS partition, CASE
+    WHEN seq = previous THEN 'TOLD_TWICE'
+    WHEN previous = -1 THEN 'BEGINS_LATE'
+    ELSE 'LEAVES_A_GAP' END AS wording,
+    node, incarnation, seq, previous, NULL AS kind, NULL AS lacking
+  FROM steps
+  WHERE previous <> seq - 1
+  UNION ALL
+  SELECT run_id, 'C00', coalesce(topic, ''), coalesce(partition, -1), 'LACKS_DETAILS',
+    node, incarnation, seq, NULL, kind, lacking
+  FROM needing
+  WHERE lacking <> ''
+)
