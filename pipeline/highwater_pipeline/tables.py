@@ -113,6 +113,7 @@ OPERATIONS = Table(
         "key": _STRING,  # of the record; "" or null when it has none
         "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
         "max_in_flight": _INT,  # of the producer; null when not known
+        "is_idempotent": _BOOLEAN,  # of the producer; null when not known
         # Null of a topic that was never deleted. Else of an acknowledged send the topic's id, or a
         # number where it had none, "?" where that is not known (highwater_checker.lives_of_sends);
         # and whether that life had ended by the end of the run, or is not known.

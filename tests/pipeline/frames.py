@@ -7,7 +7,7 @@ ingestion would write of it go to Spark (tables_of) and, as the same Arrow table
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -77,6 +77,7 @@ class Run:
 
     history: of all processes; a process's own events are in their order. acks and max_in_flight:
     by client ("p0", whose incarnations are p0, p0.2, ...); not known of those that are absent.
+    idempotent: clients; of none is it known if it is empty.
     looks: the last one is the final look. cut_off: replicas that were copied, of which nothing is
     asked. It began at the time 0 of the nodes' clocks.
     """
@@ -85,6 +86,7 @@ class Run:
     history: Sequence[HistoryEvent] = ()
     acks: Mapping[str, int] = field(default_factory=dict)
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
+    idempotent: Collection[str] = ()
     replicas: Sequence[ReplicaLog] = ()
     damaged: Sequence[Damaged] = ()
     cut_off: Sequence[ReplicaLog] = ()
@@ -94,6 +96,9 @@ class Run:
     events: Sequence[TraceEvent] = ()
     looks: Sequence[Look] = ()
     probes: Sequence[Probe] = ()
+
+    def is_idempotent(self, process: str) -> bool:
+        return client_of(process) in self.idempotent
 
     def histories(self) -> dict[str, list[HistoryEvent]]:
         """Return each process's events, in the order of the files' names: p0.2.jsonl, p0.jsonl."""
@@ -187,6 +192,7 @@ def _operations(run: Run) -> Iterator[Row]:
                 "type": event.type.value,
                 "acks": run.acks.get(client_of(process)),
                 "max_in_flight": run.max_in_flight.get(client_of(process)),
+                "is_idempotent": run.is_idempotent(process) if run.idempotent else None,
                 "is_unmatched": True if event in unmatched else None,
                 **(_life_columns(event, lived) if event.topic in deleted else {}),
             }

@@ -223,6 +223,15 @@ PLANTED = [
         {"duplicates": [("duplicate", 3, 0)]},
     ),
     Planted(
+        "an idempotent producer's, sent again, and there twice",
+        replace(
+            with_same(AB, batch(2, "c", "a"), EG),
+            history=send("p0", 0, "a", 0, tries=2),
+            idempotent=("p0",),
+        ),
+        {"duplicates": [("I20", 3, 0)]},
+    ),
+    Planted(
         "sent once, its outcome unknown, and there three times",
         replace(
             with_same(AB, batch(2, "a", "a"), EG),
@@ -306,6 +315,17 @@ PLANTED = [
     ),
     Planted("five in flight, out of order", replace(OVERTAKEN, max_in_flight={"p0": 5}), {}),
     Planted("any number in flight, out of order", replace(OVERTAKEN, max_in_flight={}), {}),
+    Planted(
+        "an idempotent producer's, out of order after it was sent again",
+        replace(
+            with_history(
+                *send("p0", 0, "e", 4, at_ns=(0, 9), tries=2), *send("p0", 1, "b", 1, at_ns=(1, 8))
+            ),
+            max_in_flight={"p0": 5},
+            idempotent=("p0",),
+        ),
+        {"order": [("I20", 1, -1)]},
+    ),
     Planted("acks=1, out of order", replace(OVERTAKEN, acks={"p0": 1}), {}),
     Planted(
         "acknowledged at no offset",

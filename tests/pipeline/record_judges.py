@@ -64,7 +64,9 @@ def _acknowledged_records(run: Run) -> CheckResult:
 
 def _order(run: Run) -> CheckResult:
     return check_order(
-        run.promised(), lambda process: run.max_in_flight.get(client_of(process)) == 1
+        run.promised(),
+        lambda process: run.max_in_flight.get(client_of(process)) == 1,
+        run.is_idempotent,
     )
 
 
@@ -112,7 +114,7 @@ def _merged(results: Iterable[CheckResult]) -> CheckResult:
 
 PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
     "acknowledged_records": _acknowledged_records,
-    "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run)),
+    "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run), run.is_idempotent),
     "order": _order,
     "inconsistent_offsets": lambda run: check_inconsistent_offsets(
         run.promised(), run.reads_of_one_life()

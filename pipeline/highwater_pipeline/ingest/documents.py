@@ -7,7 +7,7 @@ field of a wrong type, tells nothing and goes to quarantine as a whole.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from highwater_chaos.plan import BadPlan, Plan, PlanTopology, decode_plan
 from highwater_checker.finding import CheckResult
@@ -48,12 +48,12 @@ _JUDGED: tuple[Document[Any], ...] = (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHE
 """What the judge reads whole; why a run is unproven by these is in RUNS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """A producer's, null where it is not known."""
 
     acks: int | None = None
     max_in_flight: int | None = None
+    is_idempotent: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +210,7 @@ def _of_promises(promises: Promises | None) -> Row:
 def _producers(promises: Promises | None) -> dict[str, Settings]:
     """Return the settings of the producers that promises.json names, by client."""
     producers = () if promises is None else promises.producers
-    return {each.client: Settings(each.acks, each.max_in_flight) for each in producers}
+    return {
+        each.client: Settings(each.acks, each.max_in_flight, each.is_idempotent)
+        for each in producers
+    }

@@ -12,6 +12,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     IntegerType,
     StringType,
     StructField,
@@ -42,19 +43,21 @@ _FILES = StructType(
         StructField("file", StringType()),
         StructField("acks", IntegerType()),
         StructField("max_in_flight", IntegerType()),
+        StructField("is_idempotent", BooleanType()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LineFile:
-    """A file of lines. file: its path in the run's folder. acks, max_in_flight: of its client."""
+    """A file of lines. file: its path in the run's folder. others: of its client."""
 
     run_id: str
     folder: str
     file: str
     acks: int | None = None
     max_in_flight: int | None = None
+    is_idempotent: bool | None = None
 
 
 class WrongLine(Exception):
@@ -188,6 +191,7 @@ class _Operations:
             **_fields(event),
             "acks": self._file.acks,
             "max_in_flight": self._file.max_in_flight,
+            "is_idempotent": self._file.is_idempotent,
             "is_unmatched": None if self._is_matched(event) else True,
         }
         return [row]

@@ -130,9 +130,7 @@ def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFi
     found: dict[str, list[LineFile]] = {name: [] for name in FORMATS}
     for file, table_name in run.line_files:
         settings = documents.settings_of(Path(file).stem)
-        found[table_name].append(
-            LineFile(run.run_id, str(run.folder), file, settings.acks, settings.max_in_flight)
-        )
+        found[table_name].append(LineFile(run.run_id, str(run.folder), file, *settings))
     return found
 
 

@@ -1,7 +1,7 @@
 -- Duplicates and aborted reads: a value lies in a log once, unless it was sent more than once.
 -- Each value in the replica with the most committed is looked at; of equal ones, in that on the
 -- lowest broker. A value that was sent again (tries above 1), or for which that is unknown (tries
--- 0), may lie there twice. One whose send failed for certain may not lie there at all.
+-- 0), may lie there twice, unless its producer is idempotent (I20). One whose send failed for certain may not lie there at all.
 WITH chosen AS (
   SELECT run_id, topic, partition, broker, row_number() OVER (
     PARTITION BY run_id, topic, partition ORDER BY high_watermark DESC, broker
@@ -17,7 +17,8 @@ WITH chosen AS (
   WHERE c.place = 1
   GROUP BY r.run_id, r.topic, r.partition, r.broker, coalesce(r.value, '')
 ), sends AS (
-  SELECT run_id, process, operation_id, value, type, tries, line, process || '.jsonl' AS file,
+  SELECT run_id, process, operation_id, value, type, tries, line,
+    coalesce(is_idempotent, false) AS is_idempotent, process || '.jsonl' AS file,
     process || '''s send ' || operation_id AS operation
   FROM {operations}
   WHERE function = 'send' AND is_unmatched IS NULL
@@ -51,8 +52,8 @@ WITH chosen AS (
   FROM examined x JOIN failed f ON f.run_id = x.run_id AND f.value = x.value
   WHERE f.place = 1
   UNION ALL
-  SELECT r.run_id, 'duplicate', r.topic, r.partition, get(r.offsets, 1), r.broker, k.operation,
-    'DUPLICATE', r.value, r.offsets
+  SELECT r.run_id, CASE WHEN k.is_idempotent THEN 'I20' ELSE 'duplicate' END, r.topic, r.partition, get(r.offsets, 1), r.broker, k.operation,
+    CASE WHEN k.is_idempotent THEN 'REPEATED' ELSE 'DUPLICATE' END, r.value, r.offsets
   FROM repeated r JOIN known k ON k.run_id = r.run_id AND k.value = r.value
-  WHERE k.place = 1 AND k.tries = 1
+  WHERE k.place = 1 AND (k.tries = 1 OR k.is_idempotent)
 )

@@ -2,11 +2,12 @@
 -- Each life of a topic has its order; acknowledgements of which the life is not known are left out.
 -- A send is two moments of its partition, its beginning and its end. At each moment the highest
 -- offset acknowledged so far is known; at equal times a beginning comes before an end. Of a client
--- with one request in flight, records that were sent once lie in the order of its operations.
+-- with one request in flight, records that were sent once lie in the order of its operations; of
+-- an idempotent client, all of its records (I20).
 WITH examined AS (
   SELECT /*+ SHUFFLE_HASH(b) */ o.run_id, o.topic, o.partition, coalesce(o.life, '') AS life,
     o.offset, o.process, o.operation_id, o.line, o.time_ns, b.time_ns AS invoked_ns, o.value,
-    o.tries, o.max_in_flight, o.process || '.jsonl' AS file,
+    o.tries, o.max_in_flight, coalesce(o.is_idempotent, false) AS is_idempotent, o.process || '.jsonl' AS file,
     o.process || '''s send ' || o.operation_id AS operation
   FROM {operations} o LEFT JOIN {operations} b
     ON b.run_id = o.run_id AND b.process = o.process AND b.operation_id = o.operation_id
@@ -36,14 +37,14 @@ WITH examined AS (
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   ), -1) AS highest
   FROM examined e
-  WHERE max_in_flight = 1 AND tries = 1
+  WHERE is_idempotent OR (max_in_flight = 1 AND tries = 1)
 ), findings AS (
   SELECT run_id, 'realtime-send' AS invariant, topic, partition, b.offset, operation,
     'BELOW_ACKNOWLEDGED' AS wording, value, first_value, highest AS first_offset, NULL AS highest
   FROM beside b
   WHERE place = 1
   UNION ALL
-  SELECT run_id, 'nonmonotonic-send', topic, partition, s.offset, operation, 'BELOW_SENT', value,
+  SELECT run_id, CASE WHEN is_idempotent THEN 'I20' ELSE 'nonmonotonic-send' END, topic, partition, s.offset, operation, 'BELOW_SENT', value,
     NULL, NULL, highest
   FROM sent s
   WHERE s.offset <= highest
