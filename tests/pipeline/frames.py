@@ -176,6 +176,7 @@ def _run(run: Run) -> Iterator[Row]:
         "only_in_sync": run.only_in_sync,
         "to_the_end": run.to_the_end,
         "saw_the_end": run.saw_the_end,
+        "compacted": sorted({log.topic for log in run.replicas if log.is_compacted}),
     }
 
 
@@ -273,7 +274,7 @@ def _replicas(run: Run) -> Iterator[Row]:
 def _records(run: Run) -> Iterator[Row]:
     for log in (*run.replicas, *run.cut_off):
         for batch in log.batches:
-            for offset, _, value in batch.records():
+            for offset, key, value in batch.records():
                 yield {
                     "run_id": run.run_id,
                     "topic": log.topic,
@@ -283,6 +284,7 @@ def _records(run: Run) -> Iterator[Row]:
                     "leader_epoch": batch.leader_epoch,
                     "base_offset": batch.base_offset,
                     "batch_crc": zlib.crc32(batch.data),
+                    "key": None if key is None else key.decode("utf-8", "replace"),
                     "value": None if value is None else value.decode("utf-8", "replace"),
                 }
 
