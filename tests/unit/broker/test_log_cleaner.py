@@ -289,3 +289,15 @@ def test_a_restart_goes_on_from_what_was_written(broker: Broker) -> None:
     assert broker.cleaner._dirty_part(broker.partition).first_dirty_offset == written[T0]
     broker.run(3 * EACH_MS)
     assert len(broker.bench.traced(EventKind.CHECKPOINT_WRITTEN)) == 1
+
+
+def test_a_malformed_checkpoint_makes_the_whole_log_count_as_dirty(broker: Broker) -> None:
+    broker.produce(30)
+    broker.commit()
+    broker.run()
+    disk = broker.bench.ports.files._disk  # type: ignore[attr-defined]
+    disk.content(CLEANER_CHECKPOINT)[-2] ^= 1
+    broker.logs.cleaned_to = OffsetCheckpoint(broker.bench.ports.files, CLEANER_CHECKPOINT)
+    assert broker.logs.cleaned_to.read().problem is not None
+    broker.cleaner._passes.clear()
+    assert broker.cleaner._dirty_part(broker.partition).first_dirty_offset == 0
