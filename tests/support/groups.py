@@ -68,17 +68,23 @@ class LogInMemory:
 
     def loaded(self) -> dict[str, LoadedGroup]:
         """All groups as a load of the log has them."""
-        ids = {record.group_id: None for record in self.records}
-        offsets: dict[str, dict[Any, OffsetCommitted]] = {group_id: {} for group_id in ids}
+        stored: dict[str, GroupStored] = {}
+        offsets: dict[str, dict[Any, OffsetCommitted]] = {}
         for record in self.records:
-            if isinstance(record, OffsetCommitted):
-                offsets[record.group_id][record.topic_partition] = record
-            if isinstance(record, OffsetForgotten):
-                offsets[record.group_id].pop(record.topic_partition, None)
+            of_group = offsets.setdefault(record.group_id, {})
+            match record:
+                case GroupStored():
+                    stored[record.group_id] = record
+                case GroupForgotten():
+                    stored.pop(record.group_id, None)
+                case OffsetCommitted():
+                    of_group[record.topic_partition] = record
+                case OffsetForgotten():
+                    of_group.pop(record.topic_partition, None)
         return {
-            group_id: LoadedGroup(self.stored(group_id), offsets[group_id])
-            for group_id in ids
-            if self.stored(group_id) or offsets[group_id]
+            group_id: LoadedGroup(stored.get(group_id), of_group)
+            for group_id, of_group in offsets.items()
+            if group_id in stored or of_group
         }
 
 

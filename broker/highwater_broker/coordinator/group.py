@@ -36,6 +36,9 @@ from highwater_wire.kafka.group_messages import (
 )
 
 FIRST_JOIN_VERSION_WITH_KNOWN_IDS = 4
+MAX_PENDING_IDS = 10_000
+"""Ids that are given out at most and have not come back: who asks again and again without ever
+joining costs no more. Not in Kafka."""
 
 
 @dataclass(slots=True, eq=False)
@@ -156,17 +159,19 @@ class Group:
         """Return what counts of the request for joining.decide_join."""
         member = self.members.get(request.member_id)
         instance = request.group_instance_id
+        has_no_place = is_full(
+            self.state,
+            max_size,
+            len(self.members),
+            self.joining_count(),
+            is_member=member is not None,
+            is_joining=member is not None and member.joining is not None,
+        )
+        has_no_id_left = not request.member_id and len(self.pending_ids) >= MAX_PENDING_IDS
         return JoinFacts(
             state=self.state,
             fits=self.fits(request.protocol_type, [each.name for each in request.protocols]),
-            is_full=is_full(
-                self.state,
-                max_size,
-                len(self.members),
-                self.joining_count(),
-                is_member=member is not None,
-                is_joining=member is not None and member.joining is not None,
-            ),
+            is_full=has_no_place or has_no_id_left,
             has_id=bool(request.member_id),
             is_static=instance is not None,
             is_instance_known=instance in self.static_members,

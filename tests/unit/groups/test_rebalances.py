@@ -8,7 +8,11 @@ import pytest
 
 from highwater_broker.coordinator.logic.group_states import GroupState
 from highwater_core.errors import ErrorCode
-from highwater_wire.kafka.group_messages import GroupProtocol, LeavingMember
+from highwater_wire.kafka.group_messages import (
+    GroupProtocol,
+    LeavingMember,
+    SyncGroupRequest,
+)
 from tests.support.groups import PARTITION, GroupWorld
 
 E = ErrorCode
@@ -143,6 +147,37 @@ def test_an_id_that_was_given_out_and_not_used_is_forgotten(world: GroupWorld) -
     world.pass_ms(10_001)
     (answer,) = world.wait(world.join(pending.member_id))
     assert answer.error is E.UNKNOWN_MEMBER_ID
+
+
+def test_ids_that_are_asked_for_and_never_used_are_bounded(
+    world: GroupWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("highwater_broker.coordinator.group.MAX_PENDING_IDS", 5)
+    asked = [world.join() for _ in range(6)]
+    told = [each.error for each in world.wait(*asked)]
+    assert told == [E.MEMBER_ID_REQUIRED] * 5 + [E.GROUP_MAX_SIZE_REACHED]
+    (member,) = world.wait(world.join(asked[0].answer.member_id))
+    assert member.error is E.NONE
+    world.pass_ms(60_000)
+    group = world.group()
+    assert group is not None
+    assert group.pending_ids == {}
+
+
+def test_hundreds_of_groups_are_taken_over_and_given_up(world: GroupWorld) -> None:
+    asked = [world.join(group_id=f"g{n}", request_version=3) for n in range(200)]
+    members = world.wait(*asked)
+    for number, member in enumerate(members):
+        request = SyncGroupRequest(f"g{number}", 1, member.member_id)
+        world.start(world.coordinator.sync(request))
+    world.pass_ms(10)
+    world.coordinator.resign(PARTITION)
+    world.coordinator = world.make_coordinator()
+    world.coordinator.take_over(PARTITION, world.log.loaded())
+    listed = world.coordinator.listed(("Stable",), ())
+    assert len(listed) == 200
+    world.pass_ms(10_001)
+    assert world.coordinator.listed(("Stable",), ()) == ()
 
 
 def test_a_rebalance_waits_for_an_id_that_was_given_out(world: GroupWorld) -> None:
