@@ -55,6 +55,7 @@ class ErrorCode(IntEnum):
     POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     KAFKA_STORAGE_ERROR = 56
     REASSIGNMENT_IN_PROGRESS = 60
     NON_EMPTY_GROUP = 68
@@ -139,6 +140,7 @@ _ROWS: tuple[tuple[ErrorCode, bool, bool, str], ...] = (
     (_e.POLICY_VIOLATION, False, True, "The request asks for more than the cluster allows."),
     (_e.OUT_OF_ORDER_SEQUENCE_NUMBER, False, True, "A producer's batch does not follow the last one of its that the log has (KIP-98)."),
     (_e.INVALID_PRODUCER_EPOCH, False, True, "The log has a batch of the producer with a newer producer epoch (KIP-98)."),
+    (_e.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, False, True, "Nobody may use transactions here: there are none."),
     (_e.KAFKA_STORAGE_ERROR, True, False, "The disk refused a read or a write."),
     (_e.REASSIGNMENT_IN_PROGRESS, False, True, "Replicas of the partition are being moved."),
     (_e.NON_EMPTY_GROUP, False, True, "The group has members."),

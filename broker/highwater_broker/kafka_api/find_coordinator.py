@@ -1,7 +1,8 @@
 """FindCoordinator: a group's coordinator is the leader of its partition of `__consumer_offsets`.
 
 placement chooses the partition; the topic is created when it is first needed. There are no
-transaction coordinators: clients take UNSUPPORTED_VERSION as final.
+transaction coordinators: all clients take TRANSACTIONAL_ID_AUTHORIZATION_FAILED as final. After
+UNSUPPORTED_VERSION librdkafka asks again for ever.
 Source: KIP-699 (many keys at once).
 """
 
@@ -47,11 +48,8 @@ class FindCoordinatorHandler:
 
     def _find(self, key: str, key_type: int, count: int, listener: str) -> FoundCoordinator:
         if key_type == TRANSACTION:
-            error, message = (
-                ErrorCode.UNSUPPORTED_VERSION,
-                "this cluster coordinates no transactions",
-            )
-            return _refused(key, error, message)
+            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return _refused(key, error, "this cluster coordinates no transactions")
         if key_type != GROUP:
             return _refused(key, ErrorCode.INVALID_REQUEST, f"no coordinator of type {key_type}")
         if not count:

@@ -52,7 +52,11 @@ def test_a_partition_without_a_live_leader_has_no_coordinator_now(world: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("key_type", "error"), [(1, ErrorCode.UNSUPPORTED_VERSION), (2, ErrorCode.INVALID_REQUEST)]
+    ("key_type", "error"),
+    [
+        (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (2, ErrorCode.INVALID_REQUEST),
+    ],
 )
 def test_what_is_not_coordinated_here_is_told_for_good(
     world: Any, key_type: int, error: ErrorCode
