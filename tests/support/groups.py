@@ -42,12 +42,16 @@ class LogInMemory:
         self._runtime = runtime
         self.records: list[GroupRecord] = []
         self.refusals: dict[str, ErrorCode] = {}
+        self.loading = False
         self.append_error = ErrorCode.NONE
         """What appends come to; the records are not in the log then."""
         self.commit_ms = 5
 
     def refusal(self, group_id: str) -> ErrorCode:
         return self.refusals.get(group_id, ErrorCode.NONE)
+
+    def is_loading(self) -> bool:
+        return self.loading
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
         error = self.append_error

@@ -54,6 +54,7 @@ from highwater_wire.kafka.group_messages import (
     LeaveGroupResponse,
     LeftMember,
     ListedGroup,
+    ListGroupsResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -251,16 +252,23 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ for administrators
 
-    def listed(self, states: Sequence[str], types: Sequence[str]) -> tuple[ListedGroup, ...]:
-        """Return the groups that are in one of the states and of one of the types; none: any."""
+    def listed(self, states: Sequence[str], types: Sequence[str]) -> ListGroupsResponse:
+        """Return the groups that are in one of the states and of one of the types; none: any.
+
+        COORDINATOR_LOAD_IN_PROGRESS: there may be more of them soon.
+        """
+        error = ErrorCode.NONE
+        if self._owned.is_loading():
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         wanted = frozenset(state.strip().lower() for state in states)
         if types and GROUP_TYPE not in {name.strip().lower() for name in types}:
-            return ()
-        return tuple(
+            return ListGroupsResponse(error)
+        found = tuple(
             ListedGroup(each.group_id, each.protocol_type or "", each.state.value, GROUP_TYPE)
             for each in self.groups()
             if not wanted or each.state.value.lower() in wanted
         )
+        return ListGroupsResponse(error, found)
 
     def describe(self, group_id: str) -> DescribedGroup:
         """Return the group with its members; one that is not there is dead."""

@@ -79,6 +79,10 @@ class Ownership:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if term.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
+    def is_loading(self) -> bool:
+        """Return whether there is a partition here whose groups are not loaded yet."""
+        return not all(term.is_loaded for term in self._terms.values())
+
     def term_of(self, group_id: str) -> Term | None:
         """Return the term in which this broker coordinates the group, loaded or not."""
         if not self._topic_size.count:

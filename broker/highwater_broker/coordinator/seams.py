@@ -38,6 +38,10 @@ class Owned(Protocol):
         """
         ...
 
+    def is_loading(self) -> bool:
+        """Return whether there may be groups here that are not loaded yet."""
+        ...
+
 
 class GroupCache(Protocol):
     """The groups that this broker coordinates, in memory."""

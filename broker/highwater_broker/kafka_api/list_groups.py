@@ -20,6 +20,4 @@ class ListGroupsHandler:
     async def handle(self, request: ListGroupsRequest, listener: str) -> ListGroupsResponse:
         if listener not in CLIENT_LISTENERS:
             return ListGroupsResponse(ErrorCode.INVALID_REQUEST)
-        return ListGroupsResponse(
-            ErrorCode.NONE, self._groups.listed(request.states, request.types)
-        )
+        return self._groups.listed(request.states, request.types)

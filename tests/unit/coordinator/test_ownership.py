@@ -93,10 +93,12 @@ def test_a_load_waits_for_all_that_the_leader_before_may_have_acknowledged(
     partition.commit(1)
     world.kernel.run_for(25_000)
     assert world.ownership.refusal("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert world.ownership.is_loading()
     assert [each["high_watermark"] for each in world.trace.of("group_load_waited")] == [1, 1]
     partition.commit(2)
     world.kernel.run_for(100)
     assert world.cache.offset("g") == 2
+    assert not world.ownership.is_loading()
 
 
 def test_who_loses_the_lead_forgets_at_once(world: CoordinatorWorld) -> None:

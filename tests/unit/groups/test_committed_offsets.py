@@ -44,7 +44,7 @@ def test_a_consumer_without_a_group_commits_and_fetches(world: GroupWorld) -> No
     assert errors(world, commit(world, 5, T0, T1)) == [E.NONE, E.NONE]
     assert offsets(world) == {T0: 5, T1: 5}
     assert offsets(world, (T1, U0)) == {T1: 5, U0: -1}
-    (listed,) = world.coordinator.listed((), ())
+    (listed,) = world.coordinator.listed((), ()).groups
     assert (listed.group_id, listed.protocol_type, listed.state) == ("g", "", "Empty")
 
 
@@ -222,12 +222,15 @@ def test_groups_are_listed_by_state_and_type(world: GroupWorld) -> None:
     world.stable()
     world.wait(commit(world, 1, group_id="alone"))
     listed = world.coordinator.listed
-    assert [(each.group_id, each.state) for each in listed((), ())] == [
+    assert [(each.group_id, each.state) for each in listed((), ()).groups] == [
         ("alone", "Empty"),
         ("g", "Stable"),
     ]
-    assert [each.group_id for each in listed(("stable", "Dead"), ("Classic",))] == ["g"]
-    assert listed((), ("consumer",)) == ()
+    assert [each.group_id for each in listed(("stable", "Dead"), ("Classic",)).groups] == ["g"]
+    assert listed((), ("consumer",)).groups == ()
+    assert listed((), ()).error is E.NONE
+    world.log.loading = True
+    assert listed((), ()).error is E.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_a_stable_group_is_described_with_assignments(world: GroupWorld) -> None:
