@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from highwater_core.check import check
-from highwater_core.ports import Buffer
+from highwater_core.ports import Buffer, DiskSpace
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYNCED_ONE_BY_ONE_MAX = 16
@@ -197,6 +197,10 @@ class RealFileSystem:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
+
+    def space(self, path: str) -> DiskSpace | None:
+        found = os.statvfs(self._at(path))
+        return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     async def sync_folder(self, path: str) -> None:
         place = self._at(path)

@@ -8,6 +8,7 @@ Source: KIP-112; Kafka's LogManager.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from highwater_broker.log.folders import DeletedFolders
 from highwater_broker.log.log_config import LogConfig
@@ -16,9 +17,23 @@ from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdent
 from highwater_broker.replica_logs import HostedLog, MayGoOn, ReplicaLogs
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
+from highwater_core.ports import DiskSpace
 
 Interrupted = tuple[DeletedFolders, ...]
 """Leftovers of earlier deletions, by folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """A log folder and the replicas in it. space: None where it is not known, or the disk failed.
+
+    name: empty where it is the broker's only one.
+    """
+
+    name: str
+    is_failed: bool
+    replicas: tuple[TopicPartition, ...]
+    space: DiskSpace | None
 
 
 class LogFolders:
@@ -45,6 +60,21 @@ class LogFolders:
     def has_failed(self) -> bool:
         """Whether any folder has failed."""
         return any(folder.is_failed for folder in self._folders)
+
+    def contents(self) -> tuple[FolderContent, ...]:
+        """Return every folder with its replicas, sorted by topic and number."""
+        replicas: dict[str, list[TopicPartition]] = {}
+        for key in sorted(self._homes):
+            replicas.setdefault(self._homes[key].name, []).append(key)
+        return tuple(
+            FolderContent(
+                folder.name,
+                folder.is_failed,
+                tuple(replicas.get(folder.name, ())),
+                None if folder.is_failed else folder.space(),
+            )
+            for folder in self._folders
+        )
 
     def fail(self, name: str) -> list[TopicPartition]:
         """Consider the folder failed until the broker starts again; return its replicas."""

@@ -127,6 +127,7 @@ class BrokerNode:
             ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
             self._groups.topic_size,
             self._groups.coordinator,
+            self._logs,
         )
 
     # ------------------------------------------------------------ wiring
@@ -196,6 +197,7 @@ class BrokerNode:
             default_partition_count=settings.num_partitions,
             default_replication_factor=settings.default_replication_factor,
             request_wait_max_ms=settings.request_wait_max_ms,
+            data_folder=settings.data_folder,
             broker_configs=settings.described(),
             offsets_topic=OffsetsTopicSettings(
                 settings.offsets_topic_partitions,

@@ -44,7 +44,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import NO_TOPIC_ID, NodeId, Offset, StorageId, TopicId, TopicPartition
-from highwater_core.ports import FileSystem, Trace
+from highwater_core.ports import DiskSpace, FileSystem, Trace
 
 NO_ENTRY = Offset(0)
 
@@ -109,6 +109,14 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
         self.cleaned_to = OffsetCheckpoint(files, CLEANER_CHECKPOINT)
         self._unopened: dict[TopicPartition, None] = {}
         """Logs that the disk refused to open at the start, until a replica opens them."""
+
+    def space(self) -> DiskSpace | None:
+        """Return the size of the folder's disk, None where it is not known or refused."""
+        try:
+            return self._files.space("")
+        except OSError:
+            self.suspect()
+            return None
 
     async def claim(self) -> bool:
         """Mark the folder as this broker's; return whether it was already.

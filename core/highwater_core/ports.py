@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, Endpoint, TopicId
@@ -319,6 +319,13 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class DiskSpace(NamedTuple):
+    """Of the disk that a folder is on. usable_bytes: what this process may still write."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class FileSystem(Protocol):
     """A node's own folder on a mounted volume; paths are relative to it, with '/' between parts.
 
@@ -345,6 +352,10 @@ class FileSystem(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all in it; nothing happens when it does not exist."""
+        ...
+
+    def space(self, path: str) -> DiskSpace | None:
+        """Return the size of the folder's disk, None where it is not known."""
         ...
 
     async def sync_folder(self, path: str) -> None: ...

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from highwater_chaos.faults import DiskOperation
 from highwater_core.check import check
-from highwater_core.ports import Buffer
+from highwater_core.ports import Buffer, DiskSpace
 from highwater_simulator.disk import Disk, path_parts
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.tasks import NodeRuntime
@@ -210,6 +210,9 @@ class SimulatedFileSystem:
             self._disk.unremoved.add(path.split("/", 1)[0])
             raise
         faults.give_back(len(node.content) if isinstance(node, FileNode) else 0)
+
+    def space(self, path: str) -> DiskSpace | None:
+        return None  # no simulated disk has a size
 
     async def sync_folder(self, path: str) -> None:
         node = self._folder(path)

@@ -157,6 +157,18 @@ def test_file_needs_its_folder(run: Run) -> None:
     run(body)
 
 
+def test_the_space_of_a_disk_is_known_or_not(run: Run) -> None:
+    async def body(files: FileSystem) -> None:
+        files.make_folder("d0")
+        space = files.space("d0")
+        if isinstance(files, RealFileSystem):
+            assert space is not None
+        assert space is None or 0 <= space.usable_bytes <= space.total_bytes
+        assert space is None or space.total_bytes > 0
+
+    run(body)
+
+
 def test_list_is_sorted_and_empty_where_there_is_no_folder(run: Run) -> None:
     async def body(files: FileSystem) -> None:
         for name in ("c", "a", "b"):

@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ import confluent_kafka.admin
 import kafka
 import kafka.errors
 import pytest
+from kafka.admin import KafkaAdminClient
 
 from highwater.faults.links.client_probe import asks
 from highwater.waiting import eventually
@@ -29,8 +31,10 @@ from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
+from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
     BrokerEpoch,
     ControllerEpoch,
@@ -42,6 +46,7 @@ from highwater_core.ids import (
 )
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
+from highwater_core.ports import DiskSpace
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.messages import MetadataRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
@@ -65,6 +70,14 @@ class OnePartition:
 
     async def learn(self) -> int:
         return self.count
+
+
+class TwoFolders:
+    """A broker's log folders, without replicas: one of them has failed."""
+
+    def contents(self) -> tuple[FolderContent, ...]:
+        sound = FolderContent("d0", False, (), DiskSpace(1000, 300))
+        return (sound, FolderContent("d1", True, (), None))
 
 
 def metadata_of(ports: Sequence[int]) -> UpdateMetadataRequest:
@@ -129,6 +142,7 @@ class Broker:
             cast(Any, None),
             cast(Any, OnePartition()),
             groups_in_memory(runtime),
+            TwoFolders(),
         )
 
         async def handle(request: Any, _context: Any) -> Any:
@@ -329,6 +343,15 @@ def test_kafka_pythons_transactional_producer_fails_at_once(broker: Broker) -> N
 
 
 # ---------------------------------------------------------------- a broker that knows nothing yet
+
+
+def test_kafka_pythons_admin_is_told_the_log_folders(broker: Broker) -> None:
+    with closing(KafkaAdminClient(bootstrap_servers=broker.address)) as admin:
+        (told,) = admin.describe_log_dirs()
+    assert [
+        (each["log_dir"], each["error_code"], each["total_bytes"], each["usable_bytes"])
+        for each in told["log_dirs"]
+    ] == [("/d0", 0, 1000, 300), ("/d1", int(ErrorCode.KAFKA_STORAGE_ERROR), -1, -1)]
 
 
 def test_librdkafka_goes_on_after_it_has_asked_a_broker_that_knows_nothing_yet() -> None:

@@ -52,6 +52,7 @@ from highwater_wire.kafka.group_messages import (
     MemberAssignment,
     SyncGroupRequest,
 )
+from highwater_wire.kafka.log_dir_messages import DescribeLogDirsRequest
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -398,6 +399,10 @@ def groups_looked_at(draws: Draws) -> KafkaRequest:
     )
 
 
+def describe_log_dirs(draws: Draws) -> KafkaRequest:
+    return DescribeLogDirsRequest(_some_or_all(draws))
+
+
 MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (27, produce),
     (17, fetch),
@@ -424,6 +429,7 @@ MAKERS: tuple[tuple[int, Callable[[Draws], KafkaRequest]], ...] = (
     (3, offset_fetch),
     (2, offset_delete),
     (3, groups_looked_at),
+    (2, describe_log_dirs),
 )
 """How often each is drawn, next to the others."""
 _MAKERS = tuple(make for weight, make in MAKERS for _ in range(weight))

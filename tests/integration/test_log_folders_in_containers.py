@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from typing import Any
+
 import pytest
+from kafka.admin import KafkaAdminClient
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.disks import DISK_FOLDER
@@ -10,6 +14,7 @@ from highwater.cluster.topics import create_topic
 from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
+from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 
 pytestmark = pytest.mark.docker
@@ -41,6 +46,28 @@ def in_broker(cluster: Cluster, broker: int, *command: str) -> str:
     return str(said.decode())
 
 
+def described(cluster: Cluster, broker: int) -> dict[str, tuple[int, list[str]]]:
+    """Return each log folder's error and its partitions' folders, as kafka-python has them."""
+    servers = cluster.bootstrap.split(",")
+    with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
+        (told,) = admin.describe_log_dirs(brokers=[broker])
+    folders: list[dict[str, Any]] = told["log_dirs"]
+    for each in folders:
+        if not each["error_code"]:
+            assert 0 < each["usable_bytes"] <= each["total_bytes"]
+    return {
+        each["log_dir"].rpartition("/")[2]: (
+            each["error_code"],
+            sorted(
+                f"{topic['name']}-{partition['partition_index']}"
+                for topic in each["topics"]
+                for partition in topic["partitions"]
+            ),
+        )
+        for each in folders
+    }
+
+
 def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
     topology = Topology(
         brokers=2, controllers=1, session_timeout_ms=2_000, broker_settings=SETTINGS
@@ -53,6 +80,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
             cluster, 0, "sh", "-c", f"cd {DISK_FOLDER}; ls -d d?/first-0 d?/second-0"
         )
         assert folders.split() == ["d0/first-0", "d1/second-0"]
+        assert described(cluster, 0) == {"d0": (0, ["first-0"]), "d1": (0, ["second-0"])}
         in_broker(cluster, 0, "chmod", "000", f"{DISK_FOLDER}/d0")
         # The next new replica goes to the folder with the fewest, the first of two, and meets it.
         create_topic(cluster, "third", replicas=((1, 0),), broker=1)
@@ -63,6 +91,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
             state=lambda: leaders(cluster),
         )
         assert leaders(cluster)[SECOND] == (0, (0, 1))
+        assert described(cluster, 0)["d0"] == (ErrorCode.KAFKA_STORAGE_ERROR, [])
         in_broker(cluster, 0, "chmod", "755", f"{DISK_FOLDER}/d0")
         cluster.kill(0)
         cluster.start_node(0)

@@ -12,6 +12,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicId, TopicPartition
 from highwater_wire.kafka import admin_messages as admin
 from highwater_wire.kafka import config_messages as configs
+from highwater_wire.kafka import log_dir_messages as log_dirs
 from highwater_wire.kafka import messages, producer_messages
 from highwater_wire.kafka.messages import ApiKey
 from tests.support.group_values import GROUP_REQUESTS, GROUP_RESPONSES
@@ -343,6 +344,18 @@ def list_reassignments_responses(_version: int) -> st.SearchStrategy[Any]:
     )
 
 
+def describe_log_dirs_requests(_version: int) -> st.SearchStrategy[Any]:
+    return st.builds(log_dirs.DescribeLogDirsRequest, st.none() | grouped(topic_partitions))
+
+
+def describe_log_dirs_responses(version: int) -> st.SearchStrategy[Any]:
+    replica = st.builds(log_dirs.DescribedReplica, topic_partitions, int64s, int64s, st.booleans())
+    sizes = since(version, 4, int64s, log_dirs.UNKNOWN_BYTES)
+    folder = st.builds(log_dirs.DescribedLogDir, errors, texts, grouped(replica), sizes, sizes)
+    error = since(version, 3, errors, ErrorCode.NONE)
+    return st.builds(log_dirs.DescribeLogDirsResponse, error, tuples_of(folder))
+
+
 Strategies = dict[ApiKey, Callable[[int], st.SearchStrategy[Any]]]
 
 REQUESTS: Strategies = {
@@ -359,6 +372,7 @@ REQUESTS: Strategies = {
     ApiKey.DESCRIBE_CONFIGS: describe_configs_requests,
     ApiKey.ALTER_CONFIGS: alter_configs_requests,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs_requests,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs_requests,
     ApiKey.CREATE_PARTITIONS: create_partitions_requests,
     ApiKey.ELECT_LEADERS: elect_leaders_requests,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_requests,
@@ -379,6 +393,7 @@ RESPONSES: Strategies = {
     ApiKey.DESCRIBE_CONFIGS: describe_configs_responses,
     ApiKey.ALTER_CONFIGS: alter_configs_responses,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs_responses,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs_responses,
     ApiKey.CREATE_PARTITIONS: create_partitions_responses,
     ApiKey.ELECT_LEADERS: elect_leaders_responses,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_reassignments_responses,

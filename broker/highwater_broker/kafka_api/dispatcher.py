@@ -8,6 +8,7 @@ Fetch, so that a cut of one plane does not cut the other. All listeners serve th
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
 from highwater_broker.kafka_api.alter_configs import AlterConfigsHandler, ConfigForwarding
@@ -19,6 +20,7 @@ from highwater_broker.kafka_api.create_partitions import CreatePartitionsHandler
 from highwater_broker.kafka_api.create_topics import CreateTopicsHandler
 from highwater_broker.kafka_api.delete_topics import DeleteTopicsHandler
 from highwater_broker.kafka_api.describe_configs import DescribeConfigsHandler
+from highwater_broker.kafka_api.describe_log_dirs import DescribeLogDirsHandler
 from highwater_broker.kafka_api.elect_leaders import ElectLeadersHandler
 from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
 from highwater_broker.kafka_api.find_coordinator import FindCoordinatorHandler
@@ -41,6 +43,7 @@ from highwater_broker.kafka_api.seams import (
     Configs,
     Controller,
     KafkaApiSettings,
+    LogDirs,
     Partitions,
     ProducerIdSource,
     TopicSize,
@@ -62,6 +65,7 @@ from highwater_wire.kafka.config_messages import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
+from highwater_wire.kafka.log_dir_messages import DescribeLogDirsRequest
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -94,16 +98,14 @@ class KafkaApi:
         producer_ids: ProducerIdSource,
         topic_size: TopicSize,
         groups: GroupCoordinator,
+        log_dirs: LogDirs,
     ) -> None:
         runtime, trace = ports.runtime, ports.trace
         lookup = PartitionLookup(partitions, metadata)
         forwarding = ControllerForwarding(controller)
         waits = TopicWaits(metadata, purgatory)
         turns = Turns(runtime)
-
-        def deadlines(timeout_ms: int) -> Deadline:
-            return Deadline(runtime, timeout_ms, settings.request_wait_max_ms)
-
+        deadlines = partial(Deadline, runtime, max_timeout_ms=settings.request_wait_max_ms)
         configs_forwarding = ConfigForwarding(forwarding, deadlines, turns)
         offsets_topic = OffsetsTopic(
             forwarding, waits, topic_size, deadlines, runtime, trace, settings.offsets_topic
@@ -140,6 +142,9 @@ class KafkaApi:
             OffsetForLeaderEpochRequest: OffsetForLeaderEpochHandler(lookup, turns).handle,
             DescribeConfigsRequest: DescribeConfigsHandler(
                 metadata, configs, settings, turns
+            ).handle,
+            DescribeLogDirsRequest: DescribeLogDirsHandler(
+                log_dirs, partitions, settings.data_folder, turns
             ).handle,
             AlterConfigsRequest: AlterConfigsHandler(configs_forwarding).handle,
             IncrementalAlterConfigsRequest: IncrementalAlterConfigsHandler(

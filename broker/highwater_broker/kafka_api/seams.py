@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from highwater_broker.log_folders import FolderContent
 from highwater_broker.partition import Partition
 from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import NodeId, ProducerId, TopicPartition
@@ -35,6 +36,12 @@ class Partitions(Protocol):
     def has_failed(self, topic_partition: TopicPartition) -> bool:
         """Return whether the partition's replica here is in a log folder that failed."""
         ...
+
+
+class LogDirs(Protocol):
+    """The folders that this broker's replicas are in."""
+
+    def contents(self) -> tuple[FolderContent, ...]: ...
 
 
 class Controller(Protocol):
@@ -108,6 +115,8 @@ class KafkaApiSettings:
     """How long a follower's fetch with only a new high watermark waits for records."""
     request_wait_max_ms: int = 300_000
     """The longest wait of any request."""
+    data_folder: str = ""
+    """What holds the broker's log folders."""
     broker_configs: tuple[tuple[str, str], ...] = ()
     """The settings of this broker's start for DescribeConfigs."""
     offsets_topic: OffsetsTopicSettings = OffsetsTopicSettings()

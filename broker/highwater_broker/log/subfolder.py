@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_core.ports import File, FileSystem
+from highwater_core.ports import DiskSpace, File, FileSystem
 
 
 class Subfolder:
@@ -34,6 +34,9 @@ class Subfolder:
 
     def remove(self, path: str) -> None:
         self._files.remove(self._at(path))
+
+    def space(self, path: str) -> DiskSpace | None:
+        return self._files.space(self._at(path))
 
     async def sync_folder(self, path: str) -> None:
         await self._files.sync_folder(self._at(path))

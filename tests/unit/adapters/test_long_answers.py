@@ -74,8 +74,7 @@ class Node:
         self.stopping = ports.runtime.event()
         self.api = KafkaApi(
             KafkaApiSettings(NodeId(7), "c", VERSION_PROFILE.api_version_ranges()),
-            ports, Parts(), of_nobody(), Purgatory(ports.runtime), Controller(),
-            None, None, None, None,
+            ports, Parts(), of_nobody(), Purgatory(ports.runtime), Controller(), *[None] * 5,
         )
 
     def request_stop(self):

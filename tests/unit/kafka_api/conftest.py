@@ -12,6 +12,7 @@ from highwater_broker.coordinator.coordinator import GroupCoordinator
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
+from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_core.config_layers import ConfigLayers
@@ -85,6 +86,16 @@ class ScriptedProducerIds:
         return ProducerId(self.next - 1)
 
 
+class ScriptedLogDirs:
+    """The folders that the test names."""
+
+    def __init__(self) -> None:
+        self.folders: tuple[FolderContent, ...] = ()
+
+    def contents(self) -> tuple[FolderContent, ...]:
+        return self.folders
+
+
 class OffsetsTopicSizeOf:
     """As many partitions as the metadata have."""
 
@@ -131,12 +142,14 @@ class ApiWorld:
         self.producer_ids = ScriptedProducerIds()
         self.topic_size = OffsetsTopicSizeOf(self.metadata)
         self.hosted = Hosted()
+        self.log_dirs = ScriptedLogDirs()
         self._surroundings = Surroundings(self.runtime, self.trace, self.purgatory.check)
         self.quotas = self._surroundings.context.quotas
         self.settings = KafkaApiSettings(
             node_id=NodeId(0),
             cluster_id="test-cluster",
             api_versions=(ApiVersionRange(3, 0, 8), ApiVersionRange(0, 0, 8)),
+            data_folder="/data",
             default_partition_count=4,
             default_replication_factor=3,
             broker_configs=(("num.partitions", "4"), ("broker.id", "0")),
@@ -157,6 +170,7 @@ class ApiWorld:
             self.producer_ids,
             self.topic_size,
             self.groups,
+            self.log_dirs,
         )
 
     def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:

@@ -17,6 +17,7 @@ from highwater_wire.kafka import codec_admin as admin
 from highwater_wire.kafka import codec_committed as committed
 from highwater_wire.kafka import codec_configs as configs
 from highwater_wire.kafka import codec_groups as groups
+from highwater_wire.kafka import codec_log_dirs as log_dirs
 from highwater_wire.kafka import codec_offsets as offsets
 from highwater_wire.kafka import codec_producers as producers
 from highwater_wire.kafka import codec_records as records
@@ -203,6 +204,12 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
         admin.write_list_reassignments_request,
         admin.read_list_reassignments_response,
         admin.write_list_reassignments_response,
+    ),
+    ApiKey.DESCRIBE_LOG_DIRS: _Converters(
+        log_dirs.read_request,
+        log_dirs.write_request,
+        log_dirs.read_response,
+        log_dirs.write_response,
     ),
     ApiKey.JOIN_GROUP: _Converters(
         groups.read_join_request,

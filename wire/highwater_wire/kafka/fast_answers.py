@@ -1,7 +1,8 @@
 """Encodes answers with many topics by struct, since encoding blocks the event loop.
 
 Each function writes the same bytes as kio and the codec_* modules, several times faster; tests
-compare them. Of versions with tagged fields only the reassignments' are written here.
+compare them. Of versions with tagged fields only those of the reassignments and of DescribeLogDirs
+are written here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from highwater_wire.kafka.config_messages import (
     IncrementalAlterConfigsResponse,
 )
 from highwater_wire.kafka.entities import PieceSink, by_topic
+from highwater_wire.kafka.log_dir_messages import DescribedLogDir, DescribeLogDirsResponse
 from highwater_wire.kafka.messages import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
@@ -200,7 +202,7 @@ def _write_altered_configs(
         yield _text(each.resource_name)
 
 
-# ---------------------------------------------------------------- reassignments: compact lengths
+# ---------------------------------------------------------------- compact lengths
 
 _NO_TAGS = b"\x00"
 _COMPACT_NULL = b"\x00"
@@ -254,6 +256,41 @@ def _write_ongoing(value: ListPartitionReassignmentsResponse, _version: int) -> 
     yield _NO_TAGS
 
 
+_REPLICA_IN_DIR = struct.Struct(">iqq?").pack  # partition, size, offset lag, is a future one
+_SIZES = struct.Struct(">qq").pack  # of the disk: total and usable
+
+
+def _write_log_dirs(value: DescribeLogDirsResponse, version: int) -> Iterable[bytes]:
+    is_compact = version >= 2
+    yield _NO_THROTTLE
+    if version >= 3:
+        yield _INT16(value.error)
+    yield _compact_length(len(value.folders)) if is_compact else _INT32(len(value.folders))
+    for folder in value.folders:
+        yield _log_dir(folder, version)
+    if is_compact:
+        yield _NO_TAGS
+
+
+def _log_dir(folder: DescribedLogDir, version: int) -> bytes:
+    is_compact = version >= 2
+    length, text, tags = _INT32, _text, b""
+    if is_compact:
+        length, text, tags = _compact_length, _compact_text, _NO_TAGS
+    groups = by_topic(folder.replicas, lambda item: item.topic_partition.topic)
+    out = [_INT16(folder.error), text(folder.path), length(len(groups))]
+    for topic, replicas in groups.items():
+        out += [text(topic), length(len(replicas))]
+        for item in replicas:
+            at = item.topic_partition.partition
+            out += [_REPLICA_IN_DIR(at, item.size_bytes, item.offset_lag, item.is_future), tags]
+        out.append(tags)
+    if version >= 4:
+        out.append(_SIZES(folder.total_bytes, folder.usable_bytes))
+    out.append(tags)
+    return b"".join(out)
+
+
 Writer = Callable[[Any, int], Iterable[bytes]]
 _WRITERS: Mapping[type, Writer] = {
     MetadataResponse: _write_metadata,
@@ -266,6 +303,7 @@ _WRITERS: Mapping[type, Writer] = {
     AlterPartitionReassignmentsResponse: _write_altered,
     ListPartitionReassignmentsResponse: _write_ongoing,
     DescribeConfigsResponse: _write_configs,
+    DescribeLogDirsResponse: _write_log_dirs,
     AlterConfigsResponse: _write_altered_configs,
     IncrementalAlterConfigsResponse: _write_altered_configs,
 }

@@ -43,6 +43,10 @@ from highwater_wire.kafka.config_messages import (
     IncrementalAlterConfigsResponse,
 )
 from highwater_wire.kafka.group_messages import GroupRequest, GroupResponse
+from highwater_wire.kafka.log_dir_messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 
 CONSUMER = NodeId(-1)
@@ -74,6 +78,7 @@ class ApiKey(IntEnum):
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    DESCRIBE_LOG_DIRS = 35
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
@@ -445,6 +450,7 @@ KafkaRequest = (
     | CreateTopicsRequest
     | DeleteTopicsRequest
     | DescribeConfigsRequest
+    | DescribeLogDirsRequest
     | CreatePartitionsRequest
     | ElectLeadersRequest
     | AlterPartitionReassignmentsRequest
@@ -467,6 +473,7 @@ KafkaResponse = (
     | CreateTopicsResponse
     | DeleteTopicsResponse
     | DescribeConfigsResponse
+    | DescribeLogDirsResponse
     | CreatePartitionsResponse
     | ElectLeadersResponse
     | AlterPartitionReassignmentsResponse

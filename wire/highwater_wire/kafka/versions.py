@@ -53,6 +53,10 @@ from highwater_wire.kafka.group_messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from highwater_wire.kafka.log_dir_messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from highwater_wire.kafka.messages import (
     ApiKey,
     ApiVersionRange,
@@ -126,6 +130,7 @@ VERSION_PROFILE = VersionProfile(
         ApiKey.INIT_PRODUCER_ID: (0, 5),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 3),
         ApiKey.DESCRIBE_CONFIGS: (1, 3),
+        ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
         ApiKey.CREATE_PARTITIONS: (0, 1),
         ApiKey.ELECT_LEADERS: (0, 1),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
@@ -147,9 +152,10 @@ VERSION_PROFILE = VersionProfile(
 )
 """What clients are offered: no version needs topic ids, and none has tagged fields but that of
 ApiVersions which some clients insist on (KIP-511), the reassignments' only one (KIP-455),
-InitProducerId's from 2 on, of which 3 carries the id that a producer has (KIP-360), and those of
-FindCoordinator and of groups that ask for what no version before could. Of groups' are left out
-what only the newer group protocol uses (KIP-848), and OffsetCommit to ZooKeeper."""
+DescribeLogDirs' from 2 on, of which 4 tells the sizes of disks (KIP-827), InitProducerId's from 2
+on, of which 3 carries the id that a producer has (KIP-360), and those of FindCoordinator and of
+groups that ask for what no version before could. Of groups' are left out what only the newer group
+protocol uses (KIP-848), and OffsetCommit to ZooKeeper."""
 
 REPLICATION_PROFILE = VersionProfile(
     name="replication",
@@ -192,6 +198,7 @@ REQUEST_KEYS: Mapping[type[object], ApiKey] = {
     CreateTopicsRequest: ApiKey.CREATE_TOPICS,
     DeleteTopicsRequest: ApiKey.DELETE_TOPICS,
     DescribeConfigsRequest: ApiKey.DESCRIBE_CONFIGS,
+    DescribeLogDirsRequest: ApiKey.DESCRIBE_LOG_DIRS,
     CreatePartitionsRequest: ApiKey.CREATE_PARTITIONS,
     ElectLeadersRequest: ApiKey.ELECT_LEADERS,
     AlterPartitionReassignmentsRequest: ApiKey.ALTER_PARTITION_REASSIGNMENTS,
@@ -221,6 +228,7 @@ RESPONSE_KEYS: Mapping[type[object], ApiKey] = {
     CreateTopicsResponse: ApiKey.CREATE_TOPICS,
     DeleteTopicsResponse: ApiKey.DELETE_TOPICS,
     DescribeConfigsResponse: ApiKey.DESCRIBE_CONFIGS,
+    DescribeLogDirsResponse: ApiKey.DESCRIBE_LOG_DIRS,
     CreatePartitionsResponse: ApiKey.CREATE_PARTITIONS,
     ElectLeadersResponse: ApiKey.ELECT_LEADERS,
     AlterPartitionReassignmentsResponse: ApiKey.ALTER_PARTITION_REASSIGNMENTS,
