@@ -76,6 +76,11 @@ class LogFolders:
             for folder in self._folders
         )
 
+    @property
+    def offline_count(self) -> int:
+        """How many replicas are in folders that have failed, as far as it is known."""
+        return sum(home.is_failed for home in self._homes.values())
+
     def fail(self, name: str) -> list[TopicPartition]:
         """Consider the folder failed until the broker starts again; return its replicas."""
         for folder in self._folders:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from highwater_broker.broker_counters import broker_counters
 from highwater_broker.checkpointer import Checkpointer
 from highwater_broker.control_requests import ControlRequests
 from highwater_broker.controller_client import ControllerClient
@@ -26,7 +27,7 @@ from highwater_broker.log_folder_announcer import LogFolderAnnouncer
 from highwater_broker.log_folder_health import LogFolderHealth
 from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
-from highwater_broker.partition_context import PartitionContext
+from highwater_broker.partition_context import IsrChanges, PartitionContext
 from highwater_broker.producer_ids import ProducerIds
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.registration import Registration
@@ -70,7 +71,7 @@ class BrokerNode:
 
         self._session = CurrentSession()
         self._metadata = MetadataCache()
-        self._quotas = ReplicationQuotas(runtime)
+        self._quotas, self._isr_changes = ReplicationQuotas(runtime), IsrChanges()
         self._purgatory = Purgatory(runtime, max_timeout_ms=settings.request_wait_max_ms)
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_settings)
         storage = self._storage_identity()
@@ -170,6 +171,7 @@ class BrokerNode:
             trace=self._ports.trace,
             replica_lag_time_max_ms=self._settings.replica_lag_time_max_ms,
             quotas=self._quotas,
+            isr_changes=self._isr_changes,
             wake=self._purgatory.check,
             propose_isr=self._isr_writer.submit,
             disk_refused=self._logs.suspect,
@@ -355,5 +357,10 @@ class BrokerNode:
             live_brokers=tuple(each.broker_id for each in self._metadata.live_brokers()),
             replicas=tuple(partition.snapshot() for partition in self._replicas.partitions()),
             tasks=tuple(TaskSnapshot(name, tasks[name]) for name in sorted(tasks)),
-            counters=(("waiting_requests", self._purgatory.waiting_count),),
+            counters=broker_counters(
+                self._replicas.partitions(),
+                self._isr_changes,
+                offline_replicas=self._logs.offline_count,
+                waiting_requests=self._purgatory.waiting_count,
+            ),
         )

@@ -98,6 +98,14 @@ class Partition(Replica):
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 
+    @property
+    def spare_in_sync(self) -> int | None:
+        """How many members the ISR has beyond min.insync.replicas; None where it does not lead."""
+        role = self.role
+        if not isinstance(role, Leading):
+            return None
+        return len(role.isr) - self._needed_in_sync(role)
+
     def _needed_in_sync(self, role: Leading) -> int:
         return needed_in_sync(self.min_insync_replicas, 1 + len(role.followers))
 
@@ -325,6 +333,7 @@ class Partition(Replica):
         role = self._leading_with(proposal)
         if role is None or partition_epoch < self.partition_epoch:
             return False
+        self._context.isr_changes.count(role.isr, isr)
         role.settle(CommittedIsr(isr, elr))
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)

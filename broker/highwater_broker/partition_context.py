@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from highwater_broker.replication_quotas import ReplicationQuotas
@@ -24,6 +24,18 @@ from highwater_core.ids import (
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import Records
+
+
+@dataclass(slots=True)
+class IsrChanges:
+    """How many ISRs became smaller, and larger, by their leader's doing on this broker."""
+
+    shrinks: int = 0
+    expands: int = 0
+
+    def count(self, before: tuple[NodeId, ...], after: tuple[NodeId, ...]) -> None:
+        self.shrinks += len(after) < len(before)
+        self.expands += len(after) > len(before)
 
 
 class ProposingPartition(Protocol):
@@ -73,6 +85,7 @@ class PartitionContext:
     """The broker epoch of a live broker, None for one that is not known to live."""
     role_changed: Callable[[TopicPartition], None] = lambda _: None
     """Reports a changed role or epoch to parts with state for a partition's leader."""
+    isr_changes: IsrChanges = field(default_factory=IsrChanges)
 
 
 @dataclass(frozen=True, slots=True)

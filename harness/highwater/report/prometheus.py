@@ -55,6 +55,32 @@ _TOTALS: Mapping[str, tuple[str, str]] = {
     ),
 }
 
+_REPLICAS = "kafka_server_replicamanager"
+_OF_A_BROKER: Mapping[str, tuple[str, str, str]] = {
+    "isr_shrinks": (f"{_REPLICAS}_isrshrinks_total", "counter", "ISRs that its leaders shrank"),
+    "isr_expands": (f"{_REPLICAS}_isrexpands_total", "counter", "ISRs that its leaders expanded"),
+    "under_min_isr_partitions": (
+        f"{_REPLICAS}_underminisrpartitioncount",
+        "gauge",
+        "led, with an ISR smaller than min.insync.replicas",
+    ),
+    "at_min_isr_partitions": (
+        f"{_REPLICAS}_atminisrpartitioncount",
+        "gauge",
+        "led, with an ISR of just min.insync.replicas",
+    ),
+    "offline_replicas": (
+        f"{_REPLICAS}_offlinereplicacount",
+        "gauge",
+        "replicas in a log folder that failed",
+    ),
+    "waiting_requests": (
+        "highwater_broker_waiting_requests",
+        "gauge",
+        "requests in the purgatory",
+    ),
+}
+
 _KAFKAS_TIMES: Mapping[str, str] = {
     "ControllerZnodeChanged": "controllerchange",
     "BrokersChanged": "leaderelection",
@@ -179,16 +205,14 @@ def _of_broker(snapshot: NodeSnapshot) -> Iterator[Metric]:
     replicas = snapshot.replicas
     led = [each for each in replicas if each.role == "leader"]
     lacking = sum(_is_under_replicated(each) for each in led)
-    offline = sum(each.role == "offline" for each in replicas)
-    manager = "kafka_server_replicamanager"
-    yield _gauge(f"{manager}_partitioncount", "replicas that it hosts", len(replicas))
-    yield _gauge(f"{manager}_leadercount", "partitions that it leads", len(led))
+    yield _gauge(f"{_REPLICAS}_partitioncount", "replicas that it hosts", len(replicas))
+    yield _gauge(f"{_REPLICAS}_leadercount", "partitions that it leads", len(led))
     yield _gauge(
-        f"{manager}_underreplicatedpartitions", "led, with an ISR that lacks a replica", lacking
+        f"{_REPLICAS}_underreplicatedpartitions", "led, with an ISR that lacks a replica", lacking
     )
-    yield _gauge(f"{manager}_offlinereplicacount", "replicas whose disk failed", offline)
-    waiting = dict(snapshot.counters).get("waiting_requests", 0)
-    yield _gauge("highwater_broker_waiting_requests", "requests in the purgatory", waiting)
+    counters = dict(snapshot.counters)
+    for counter, (name, kind, about) in _OF_A_BROKER.items():
+        yield Metric(name, kind, about, (Sample(counters.get(counter, 0), {}),))
     yield Metric(
         "kafka_cluster_partition_underreplicated",
         "gauge",

@@ -9,7 +9,9 @@ import pytest
 
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
+from highwater_broker.broker_counters import broker_counters
 from highwater_broker.partition import Partition
+from highwater_broker.partition_context import IsrChanges
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
@@ -317,6 +319,37 @@ def test_a_smaller_isr_lets_the_high_watermark_rise_without_a_fetch(make_bench: 
     assert partition.high_watermark == 0
     partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1), ())
     assert partition.high_watermark == 1, "KAFKA-13091"
+
+
+def test_a_leader_counts_its_isrs_changes_and_tells_how_many_members_it_can_spare(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    partition, changes = bench.partition(min_insync_replicas=2), IsrChanges()
+    partition._context = replace(partition._context, isr_changes=changes)
+
+    def counted() -> dict[str, int]:
+        counters = broker_counters([partition], changes, offline_replicas=0, waiting_requests=0)
+        return {name: count for name, count in counters if count}
+
+    assert counted() == {}, "it does not lead"
+    lead(bench, partition, command(ME, 0, isr=(ME, TWO, THREE)))
+    assert (partition.spare_in_sync, counted()) == (1, {})
+    bench.kernel.run_for(LAG_MS + 1)
+    fetch(bench, partition, TWO, 0)
+    assert partition.maybe_shrink_isr(bench.runtime.now_ms())
+    proposal = partition.proposal()
+    assert proposal is not None
+    partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1), ())
+    assert counted() == {"isr_shrinks": 1, "at_min_isr_partitions": 1}
+    fetch(bench, partition, THREE, 0)
+    proposal = partition.proposal()
+    assert proposal is not None
+    partition.adopt_isr(proposal, (ME, TWO, THREE), PartitionEpoch(2), ())
+    assert counted() == {"isr_shrinks": 1, "isr_expands": 1}
+    partition.take_min_insync_replicas(9)
+    lead(bench, partition, command(ME, 1, isr=(ME,)))
+    assert counted() == {"isr_shrinks": 1, "isr_expands": 1, "under_min_isr_partitions": 1}
 
 
 def test_nothing_is_committed_while_others_are_eligible_to_lead_as_they_are(

@@ -67,7 +67,14 @@ BROKER = NodeSnapshot(
         replica("c", "follower", ()),
         replica("d", "offline", ()),
     ),
-    counters=(("waiting_requests", 4),),
+    counters=(
+        ("waiting_requests", 4),
+        ("isr_shrinks", 7),
+        ("isr_expands", 6),
+        ("under_min_isr_partitions", 2),
+        ("at_min_isr_partitions", 3),
+        ("offline_replicas", 5),
+    ),
 )
 CONTROLLER = NodeSnapshot(
     NodeId(1000),
@@ -133,13 +140,21 @@ def test_a_broker_tells_what_it_leads_and_what_lacks_replicas() -> None:
             "leadercount",
             "underreplicatedpartitions",
             "offlinereplicacount",
+            "underminisrpartitioncount",
+            "atminisrpartitioncount",
+            "isrshrinks_total",
+            "isrexpands_total",
         )
     }
     assert counted == {
         "partitioncount": 4,
         "leadercount": 2,
         "underreplicatedpartitions": 1,
-        "offlinereplicacount": 1,
+        "offlinereplicacount": 5,
+        "underminisrpartitioncount": 2,
+        "atminisrpartitioncount": 3,
+        "isrshrinks_total": 7,
+        "isrexpands_total": 6,
     }
     at_a = {"node": "broker-0", "topic": "a", "partition": "0"}
     assert value(found, "kafka_cluster_partition_underreplicated", **at_a) == 1
