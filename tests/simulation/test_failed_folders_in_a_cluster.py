@@ -27,6 +27,11 @@ Cluster = Any
 MakeCluster = Callable[..., Cluster]
 
 
+def counters(world: World, broker: int) -> dict[str, int]:
+    snapshot = world.snapshot(broker)
+    return {} if snapshot is None else dict(snapshot.counters)
+
+
 def isr(world: World) -> tuple[int, ...]:
     state = world.partition_state(ORDERS)
     return () if state is None else tuple(state.isr)
@@ -216,6 +221,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on(
             lambda: sorted(isr(c.world)) == others and c.leader() in others, 30_000, "another"
         )
         assert c.world.is_replicated(other, c.world.brokers), "the other folder is sound"
+        assert counters(c.world, victim)["offline_replicas"] == 1
         await c.send(5)
         later = TopicPartition("later", 0)
         await c.client.create_topic("later", 1, 3, 3_000)
@@ -224,6 +230,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on(
         )
         assert folder_of(c.world, victim, later) != folder, "new replicas go to the sound folder"
         await restarted(c, victim)
+        assert counters(c.world, victim)["offline_replicas"] == 0
         await c.full_isr()
         await c.send(5)
 
