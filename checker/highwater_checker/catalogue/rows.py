@@ -140,13 +140,15 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": "its records differ under a correct tail",
             "I4": "such a follower is elected",
             "I10": "it is told late to lead an epoch below those of the records that it fetched",
+            "I11": "a late StopReplica of an epoch before deletes it once it is in the ISR",
             "I16": "a stale-epoch follower's fetch is counted",
         },
         in_a_trace="became_follower, then nothing more to that broker until its leader has cut "
         "its log (log_truncated) in a later epoch, or lost its end (log_recovered), and leads "
         "again in a later epoch (became_leader); or nothing "
         "more until its own became_leader of an epoch below one in which its leader has written "
-        "(log_appended) what its log now reaches beyond",
+        "(log_appended) what its log now reaches beyond; or isr_changed with the broker, and then "
+        "its replica_stopped (deleted) in an epoch below",
         trigger=truncation.fetched_in_an_older_epoch,
     ),
     _row(

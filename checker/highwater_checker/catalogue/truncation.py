@@ -185,10 +185,15 @@ def fetched_in_an_older_epoch(
     """Row 6: a follower goes on fetching from a leader whose new epoch it does not know.
 
     Either the leader has lost records meanwhile, by a truncation or a crash. Or the follower hears
-    of the epoch late: it then leads an epoch older than that of records in its log.
+    of the epoch late: it then leads an epoch older than that of records in its log. Or it is in
+    the ISR of that epoch, and then gets a command to delete it that was sent before.
     """
     story = PartitionStory(trace, topic, partition)
-    return _fetched_over_a_cut(story, offset) or _led_an_epoch_below_its_log(story, offset)
+    return (
+        _fetched_over_a_cut(story, offset)
+        or _led_an_epoch_below_its_log(story, offset)
+        or _deleted_in_an_epoch_before_its_isr(story)
+    )
 
 
 def _fetched_over_a_cut(story: PartitionStory, offset: int) -> str | None:
@@ -229,6 +234,25 @@ def _led_an_epoch_below_its_log(story: PartitionStory, offset: int) -> str | Non
                     f"{written.epoch}; its log went up to {led.offset} when it was told to lead "
                     f"epoch {led.epoch}"
                 )
+    return None
+
+
+def _deleted_in_an_epoch_before_its_isr(story: PartitionStory) -> str | None:
+    """Return the evidence that a replica was deleted in an epoch older than an ISR that it is in.
+
+    The leader of the later epoch counted its fetches, though it had not heard of that epoch.
+    """
+    isr: Seen | None = None
+    for seen in story.of(EventKind.ISR_CHANGED, EventKind.REPLICA_STOPPED):
+        if seen.kind is EventKind.ISR_CHANGED:
+            isr = seen if isr is None or seen.epoch >= isr.epoch else isr
+            continue
+        is_counted = isr is not None and seen.node in isr.isr and seen.epoch < isr.epoch
+        if isr is not None and is_counted and seen.event.detail.get("deleted"):
+            return (
+                f"leader {isr.node} of epoch {isr.epoch} took broker {seen.node} into the ISR, "
+                f"which knew of epoch {seen.epoch} and deleted its replica in that epoch"
+            )
     return None
 
 

@@ -361,6 +361,17 @@ STORIES = (
         beyond=19,
     ),
     Story(
+        6,
+        "I11",
+        0,
+        {
+            "counted": adopts(1, 4, 2, 3),
+            "deleted": stops(3, deleted=True),
+        },
+        needs=("counted", "deleted"),
+        unless={"it has left the ISR": ("counted", adopts(1, 4, 2))},
+    ),
+    Story(
         7,
         "I2",
         5,
