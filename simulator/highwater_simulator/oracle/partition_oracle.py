@@ -13,7 +13,7 @@ from itertools import pairwise
 from highwater_broker.logic.epoch_cache import EpochStart
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
-from highwater_core.ids import NO_TOPIC_ID, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
 from highwater_core.znodes import PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain, is_sound
 from highwater_simulator.oracle.compaction import CommittedRecords, originals_of
@@ -231,7 +231,8 @@ class PartitionOracle:
                 self._report("I5", f"leader {broker} does not wait for {outside}, in the ISR")
         self._check_committed_prefix(broker, shadow, high_watermark, is_current=is_current)
         if high_watermark > self.committed.end_offset:
-            self._commit(broker, role, shadow, high_watermark)
+            isr = role.isr if is_current else ()
+            self._commit(broker, role, isr, shadow, high_watermark)
 
     def _check_committed_prefix(
         self, broker: int, shadow: ReplicaShadow, high_watermark: int, *, is_current: bool
@@ -254,9 +255,19 @@ class PartitionOracle:
                 )
 
     def _commit(
-        self, leader: int, role: Leading, shadow: ReplicaShadow, high_watermark: int
+        self,
+        leader: int,
+        role: Leading,
+        known_isr: tuple[NodeId, ...],
+        shadow: ReplicaShadow,
+        high_watermark: int,
     ) -> None:
-        """Commit the records below the leader's high watermark; check that members hold them."""
+        """Commit the records below the leader's high watermark; check that members hold them.
+
+        known_isr: as the leader knows it, () of a leader that has not heard of its partition's
+        epoch yet. That one may count brokers that have been taken out of the ISR, and perhaps lost
+        their replicas, since; the ISR that is written must hold what it commits all the same.
+        """
         first = shadow.chain.index_below(self.committed.end_offset) + 1
         for index, batch in enumerate(shadow.chain.batches[first:], first):
             if batch.base_offset >= high_watermark:
@@ -266,7 +277,7 @@ class PartitionOracle:
                 self._records.add(*shadow.data_of(index))
             self._committed_by.append(len(role.isr))
         isr = () if self.leadership is None else self.leadership.isr
-        members = dict.fromkeys((leader, *isr, *role.isr))
+        members = dict.fromkeys((leader, *isr, *known_isr))
         for member in members:
             self._check_member(member, "I2" if member in isr else "I4")
         for broker, each in self._shadows.items():

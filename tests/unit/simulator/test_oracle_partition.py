@@ -362,6 +362,17 @@ def test_i5_is_nothing_that_a_deposed_leader_can_know() -> None:
     assert judged.broken == []
 
 
+def test_i4_a_leader_that_missed_its_epoch_may_count_who_has_left_the_isr() -> None:
+    """What it commits by its old ISR is on the one that is written, of which I2 is asked."""
+    judged = Judged((3, 3, 1))
+    judged.write("controller-1000", written(0, 1, (0, 1)))
+    judged.see(0, 3)
+    assert judged.reports == []
+    judged.give(0, record(3))
+    judged.see(0, 4)
+    assert judged.broken == ["I2"]
+
+
 # ---------------------------------------------------------------- I6, I7, I8, I12
 
 
