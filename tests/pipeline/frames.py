@@ -86,7 +86,6 @@ class Run:
     history: Sequence[HistoryEvent] = ()
     acks: Mapping[str, int] = field(default_factory=dict)
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
-    idempotent: Collection[str] = ()
     replicas: Sequence[ReplicaLog] = ()
     damaged: Sequence[Damaged] = ()
     cut_off: Sequence[ReplicaLog] = ()
@@ -96,6 +95,7 @@ class Run:
     events: Sequence[TraceEvent] = ()
     looks: Sequence[Look] = ()
     probes: Sequence[Probe] = ()
+    idempotent: Collection[str] = ()
 
     def is_idempotent(self, process: str) -> bool:
         return client_of(process) in self.idempotent
