@@ -185,7 +185,8 @@ class Log:
             self._epoch_file.mark_stale()
             raise refused_by_disk(self.folder, error) from error
         self.epoch_cache = cache
-        self.producers.note(part.sequenced)
+        if part.sequenced:
+            self.producers.note(part.sequenced)
         if position == 0:
             segment.begun_ms = now_ms
         for batch_bytes, first_offset, last_offset, max_timestamp in part.batches:
