@@ -198,6 +198,7 @@ class BrokerNode:
             api_versions=VERSION_PROFILE.api_version_ranges(),
             default_partition_count=settings.num_partitions,
             default_replication_factor=settings.default_replication_factor,
+            auto_create_topics=settings.auto_create_topics_enable,
             request_wait_max_ms=settings.request_wait_max_ms,
             data_folder=settings.data_folder,
             broker_configs=settings.described(),

@@ -100,6 +100,9 @@ class BrokerSettings:
     alter_partition_timeout_ms: int = 10_000
     controller_retry_ms: int = 50
 
+    auto_create_topics_enable: bool = False
+    """Whether a client's Metadata request creates the topics that it names, if it allows that. On
+    in Kafka: a typo, or a question after a deletion, makes a topic there."""
     request_wait_max_ms: int = 300_000
     """The longest wait of a client's request, for any timeout or max.wait. Not in Kafka."""
 
@@ -270,6 +273,7 @@ class BrokerSettings:
             ("max.connections", str(self.max_connections)),
             ("max.connections.per.ip", str(self.max_connections_per_ip)),
             ("num.partitions", str(self.num_partitions)),
+            ("auto.create.topics.enable", str(self.auto_create_topics_enable).lower()),
             ("producer.id.expiration.ms", str(self.producer_id_expiration_ms)),
             ("queued.max.request.bytes", str(self.queued_max_request_bytes)),
             ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),

@@ -49,6 +49,7 @@ from highwater_broker.kafka_api.seams import (
     TopicSize,
 )
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
+from highwater_broker.kafka_api.topics_on_first_use import TopicsOnFirstUse
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
@@ -110,6 +111,7 @@ class KafkaApi:
         offsets_topic = OffsetsTopic(
             forwarding, waits, topic_size, deadlines, runtime, trace, settings.offsets_topic
         )
+        first_use = TopicsOnFirstUse(forwarding, deadlines, runtime, trace, settings)
         versions = ApiVersionsHandler(settings.api_versions)
         fetch = FetchHandler(lookup, purgatory, runtime, trace, _fetch_limits(settings), turns)
         metadata.listen(
@@ -120,7 +122,7 @@ class KafkaApi:
             FetchRequest: fetch.handle,
             ListOffsetsRequest: ListOffsetsHandler(lookup, turns).handle,
             MetadataRequest: MetadataHandler(
-                metadata, settings.node_id, settings.cluster_id, runtime, turns
+                metadata, settings.node_id, settings.cluster_id, first_use, runtime, turns
             ).handle,
             FindCoordinatorRequest: FindCoordinatorHandler(metadata, offsets_topic, turns).handle,
             InitProducerIdRequest: InitProducerIdHandler(producer_ids).handle,

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
-from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
+from highwater_broker.kafka_api.topics_on_first_use import TopicsOnFirstUse
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode
@@ -42,19 +43,21 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
     return broker.client
 
 
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 WAIT_TO_KNOW_MS = 500
 """With a controller, the time from a broker's start to its first UpdateMetadata is seldom longer;
 clients wait longer for an answer."""
 
 
 class MetadataHandler:
-    """Answers Metadata, which never creates topics."""
+    """Answers Metadata; topics that it names may be created (TopicsOnFirstUse)."""
 
     def __init__(
         self,
         metadata: MetadataCache,
         node_id: NodeId,
         cluster_id: str,
+        first_use: TopicsOnFirstUse,
         runtime: Runtime,
         turns: Turns,
     ) -> None:
@@ -64,6 +67,7 @@ class MetadataHandler:
         self._metadata = metadata
         self._node_id = node_id
         self._cluster_id = cluster_id
+        self._first_use = first_use
 
     async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse | HangUp:
         if not await self._is_known.wait(WAIT_TO_KNOW_MS):
@@ -71,7 +75,22 @@ class MetadataHandler:
         async with self._turns.alone(self._size(request)):
             names = self._metadata.topics() if request.topics is None else request.topics
             topics = await self._describe(dict.fromkeys(names))
+        if request.allow_auto_topic_creation and listener in CLIENT_LISTENERS:
+            topics = self._with_created(topics)
         return self._response(topics, listener)
+
+    def _with_created(self, topics: tuple[MetadataTopic, ...]) -> tuple[MetadataTopic, ...]:
+        """Have unknown topics created, where brokers may; return the topics with their errors."""
+        unknown = [each.name for each in topics if each.error is _UNKNOWN]
+        errors = self._first_use.create(unknown) if unknown else {}
+        if not errors:
+            return topics
+        return tuple(
+            MetadataTopic(errors[each.name], each.name)
+            if each.error is _UNKNOWN and each.name in errors
+            else each
+            for each in topics
+        )
 
     def _size(self, request: MetadataRequest) -> int:
         """Return the answer's number of topics and partitions, about."""

@@ -109,6 +109,7 @@ class KafkaApiSettings:
     api_versions: tuple[ApiVersionRange, ...]
     default_partition_count: int = 1
     default_replication_factor: int = 1
+    auto_create_topics: bool = False
     fetch_response_max_bytes: int = 50 * 1024 * 1024
     """Most bytes of a response, except for a larger first batch."""
     high_watermark_linger_ms: int = 5

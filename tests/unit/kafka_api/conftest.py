@@ -130,7 +130,7 @@ class Asked:
 class ApiWorld:
     """Broker 0's API."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.kernel = Kernel()
         self.runtime = self.kernel.runtime("broker-0")
         self.scope = self.runtime.scope("requests")
@@ -153,6 +153,7 @@ class ApiWorld:
             default_partition_count=4,
             default_replication_factor=3,
             broker_configs=(("num.partitions", "4"), ("broker.id", "0")),
+            **settings,
         )
         self.groups_log = LogInMemory(self.runtime)
         ports = SimpleNamespace(runtime=self.runtime, trace=self.trace, rng=SeededRng(1))
@@ -244,6 +245,12 @@ def update_metadata(
         live_brokers=tuple(endpoints(broker) for broker in reversed(live)),
         partitions=partitions,
     )
+
+
+@pytest.fixture
+def world_that_makes_topics() -> ApiWorld:
+    """A broker that makes topics when a client names them first."""
+    return ApiWorld(auto_create_topics=True)
 
 
 @pytest.fixture

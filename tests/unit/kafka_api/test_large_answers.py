@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -55,7 +55,9 @@ class Asking:
         )
         self.cache.listed.clear()
         self.turns = Turns(self.runtime)
-        self.handler = MetadataHandler(self.cache, NodeId(0), "cluster", self.runtime, self.turns)
+        self.handler = MetadataHandler(
+            self.cache, NodeId(0), "cluster", cast(Any, None), self.runtime, self.turns
+        )
         self.answered: list[tuple[str, int]] = []
 
     def ask(self, topic: str) -> Any:
