@@ -44,6 +44,13 @@ def _accept_gaps(
     return None if decision is Refused.OUT_OF_ORDER else decision
 
 
+def _append_old_epochs(
+    known: Remembered, producer_epoch: int, first_sequence: int, last_sequence: int
+) -> Decision:
+    decision = decide(known, producer_epoch, first_sequence, last_sequence)
+    return None if decision is Refused.FENCED else decision
+
+
 def _cut_batches_alone(self: LogProducers, offset: int) -> None:
     """Keep what was remembered of the batches that are truncated next."""
 
@@ -82,6 +89,15 @@ BUGS = (
         breaks=("I20",),
         shows_under=_SHOWS_UNDER,
         replacements=(Replacement(producers, "decide", _accept_gaps),),
+    ),
+    PlantedBug(
+        name="producer_epoch_not_fenced",
+        summary="a leader appends a batch of an idempotent producer's earlier epoch",
+        source="own; KIP-98, KIP-360",
+        breaks=("I20",),
+        shows_under=_SHOWS_UNDER,
+        replacements=(Replacement(producers, "decide", _append_old_epochs),),
+        is_rare=True,
     ),
     PlantedBug(
         name="sequences_not_cut",

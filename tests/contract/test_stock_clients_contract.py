@@ -8,6 +8,7 @@ A listener on 127.0.0.1 with the broker's own handlers; librdkafka and kafka-pyt
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
+from highwater_broker.partition_context import AppendOutcome
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
@@ -42,16 +44,18 @@ from highwater_core.ids import (
     LeaderEpoch,
     NodeId,
     PartitionEpoch,
+    ProducerId,
     TopicPartition,
 )
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_core.ports import DiskSpace
+from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.rng import SeededRng
-from highwater_wire.kafka.messages import MetadataRequest
+from highwater_wire.kafka.messages import HangUp, MetadataRequest, ProduceRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
 from tests.support.groups import LogInMemory
-from tests.support.hosted import Hosted
+from tests.support.hosted import Hosted, HostedPartition, Surroundings
 
 BOUND_S = 30
 """For a client that would wait for ever; those that fail at once take a part of a second."""
@@ -113,15 +117,36 @@ def groups_in_memory(runtime: AsyncioRuntime) -> GroupCoordinator:
     return groups
 
 
+class Counted:
+    """Producer ids from 0 on."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count()
+
+    async def next_id(self) -> ProducerId | None:
+        return ProducerId(next(self._ids))
+
+
+class AtOnce(HostedPartition):
+    """A partition whose records are committed as they are appended."""
+
+    def append(self, records: Any, acks: int, now_ms: int) -> AppendOutcome:
+        outcome = super().append(records, acks, now_ms)
+        self.commit(self.log_end_offset)
+        return outcome
+
+
 class Broker:
     """A broker's handlers behind a listener, on a thread of its own.
 
-    It knows nothing until it hears. asked: how often it was asked for Metadata.
+    It knows nothing until it hears, and hosts t-0. asked: how often it was asked for Metadata.
+    loses: so many answers to Produce are lost, once the records are appended.
     """
 
     def __init__(self) -> None:
         self.port = 0
         self.asked = 0
+        self.loses = 0
         self._metadata = MetadataCache()
         self.bugs: list[tuple[str, BaseException]] = []
         self._started = threading.Event()
@@ -131,15 +156,22 @@ class Broker:
 
     async def _run(self) -> None:
         runtime = AsyncioRuntime(lambda task, error: self.bugs.append((task, error)))
+        purgatory, key = Purgatory(runtime), TopicPartition("t", 0)
+        surroundings = Surroundings(cast(Any, runtime), SilentTrace(), purgatory.check)
+        alive = cast(Any, SimpleNamespace(is_alive=True))
+        surroundings.files = SimulatedFileSystem(alive, Disk(SeededRng(1)))
+        self.partition = AtOnce(key, surroundings)
+        hosted = Hosted()
+        hosted[key] = self.partition
         api = KafkaApi(
             KafkaApiSettings(NODE, "test", VERSION_PROFILE.api_version_ranges()),
             cast(Any, SimpleNamespace(runtime=runtime, trace=SilentTrace())),
-            cast(Any, Hosted()),
+            cast(Any, hosted),
             self._metadata,
-            Purgatory(runtime),
+            purgatory,
             cast(Any, None),
             cast(Any, None),
-            cast(Any, None),
+            Counted(),
             cast(Any, OnePartition()),
             groups_in_memory(runtime),
             TwoFolders(),
@@ -147,7 +179,11 @@ class Broker:
 
         async def handle(request: Any, _context: Any) -> Any:
             self.asked += isinstance(request, MetadataRequest)
-            return await api.handle(request, Listener.EXTERNAL)
+            answer = await api.handle(request, Listener.EXTERNAL)
+            if isinstance(request, ProduceRequest) and self.loses:
+                self.loses -= 1
+                return HangUp("the answer is lost")
+            return answer
 
         spec = ListenerSpec(Listener.EXTERNAL, 0, handle, host="127.0.0.1")
         listener = KafkaListener(spec, cast(Any, SilentTrace()), runtime.fail)
@@ -299,6 +335,37 @@ def test_librdkafkas_transactional_producer_fails_at_once(broker: Broker) -> Non
     assert error.fatal()
 
 
+VALUES = [f"{number:03}".encode() for number in range(40)]
+
+
+@pytest.fixture
+def forgetful(broker: Broker) -> Iterator[Broker]:
+    """The broker, which loses the next four answers; the records written next are VALUES."""
+    before = len(broker.partition.values)
+    broker.loses = 4
+    yield broker
+    assert (broker.loses, broker.partition.values[before:]) == (0, VALUES)
+
+
+def test_librdkafkas_idempotent_producer_writes_each_record_once(forgetful: Broker) -> None:
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": forgetful.address,
+            "enable.idempotence": True,
+            "batch.num.messages": 3,
+            "reconnect.backoff.ms": 10,
+            "retry.backoff.ms": 10,
+        }
+    )
+    told: list[Any] = []
+    for value in VALUES:
+        producer.produce("t", value, partition=0, on_delivery=lambda *each: told.append(each))
+    assert producer.flush(BOUND_S) == 0
+    assert [error for error, _ in told if error is not None] == []
+    offsets = [message.offset() for _, message in told]
+    assert [offset - offsets[0] for offset in offsets] == list(range(len(VALUES)))
+
+
 # ---------------------------------------------------------------- kafka-python
 
 
@@ -340,6 +407,20 @@ def test_kafka_pythons_transactional_producer_fails_at_once(broker: Broker) -> N
     with pytest.raises(kafka.errors.KafkaError, match="TransactionalIdAuthorizationFailed"):
         producer.init_transactions()
     producer.close(timeout=0)
+
+
+def test_kafka_pythons_default_producer_writes_each_record_once(forgetful: Broker) -> None:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=forgetful.address,
+        batch_size=100,
+        reconnect_backoff_ms=10,
+        retry_backoff_ms=10,
+        max_block_ms=BOUND_S * 1000,
+    )
+    futures = [producer.send("t", value, partition=0) for value in VALUES]
+    offsets = [future.get(timeout=BOUND_S).offset for future in futures]
+    assert [offset - offsets[0] for offset in offsets] == list(range(len(VALUES)))
+    producer.close()
 
 
 # ---------------------------------------------------------------- a broker that knows nothing yet

@@ -25,11 +25,11 @@ class InitProducerIdHandler:
     async def handle(self, request: InitProducerIdRequest, listener: str) -> InitProducerIdResponse:
         """Return a producer id with epoch 0.
 
-        A transactional id is refused with UNSUPPORTED_VERSION, which clients take as final, as in
-        FindCoordinator's answer before.
+        A transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients
+        take as final, as in FindCoordinator's answer before.
         """
         if request.transactional_id is not None:
-            return InitProducerIdResponse(ErrorCode.UNSUPPORTED_VERSION)
+            return InitProducerIdResponse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if listener not in CLIENT_LISTENERS or not _is_consistent(request):
             return InitProducerIdResponse(ErrorCode.INVALID_REQUEST)
         producer_id = await self._producer_ids.next_id()

@@ -72,7 +72,7 @@ def test_a_producer_that_has_an_id_gets_a_new_one_as_well(world: Any) -> None:
 
 def test_a_transactional_id_is_refused_for_good(world: Any) -> None:
     answer = world.ask(InitProducerIdRequest("my-transaction"))
-    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
+    assert answer.error is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert (answer.producer_id, answer.producer_epoch, world.producer_ids.next) == (-1, -1, 0)
 
 

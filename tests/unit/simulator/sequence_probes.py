@@ -59,11 +59,19 @@ def again_after_it_was_cut(bench: Any) -> object:
     return _end_after(log, 1)
 
 
+def of_an_earlier_epoch(bench: Any) -> object:
+    log = _opened(bench)
+    batch = build_batch([(None, b"v", 1_000)], producer=(PRODUCER, 1, 0))
+    log.append_as_leader(batch, LeaderEpoch(0), 1_000)
+    return _end_after(log, 1)
+
+
 SEQUENCES: dict[str, tuple[Any, object, object]] = {
     "sequences_not_read_at_start": (repeated_after_a_start, 1, 2),
     "sequences_not_followed": (repeated_after_it_followed, 1, 2),
     "repeats_appended": (repeated, 1, 2),
     "sequence_gaps_accepted": (after_a_gap, "OUT_OF_ORDER_SEQUENCE_NUMBER", 2),
+    "producer_epoch_not_fenced": (of_an_earlier_epoch, "INVALID_PRODUCER_EPOCH", 2),
     "sequences_not_cut": (again_after_it_was_cut, 2, 1),
 }
 """Each with what its probe gives without the mistake, and with it."""
