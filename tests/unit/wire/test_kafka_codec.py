@@ -102,6 +102,7 @@ def test_clients_are_offered_tagged_fields_only_where_they_are_of_use() -> None:
         23: (2, 3),
         32: (1, 3),
         33: (0, 1),
+        35: (1, 4),
         37: (0, 1),
         42: (0, 2),
         43: (0, 1),
