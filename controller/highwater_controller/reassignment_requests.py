@@ -176,7 +176,7 @@ async def _begin_listed(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 
 async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers]) -> Refused | None:
-    """Begin the reassignments of a topic's partitions; return an error, or ""."""
+    """Begin the reassignments of a topic's partitions; return an error, or None."""
     try:
         is_known = await begin_reassignments(term, topic, targets)
     except TooLarge as fault:
