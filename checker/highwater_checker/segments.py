@@ -29,8 +29,8 @@ class UnreadableRecords(Exception):
     """A valid batch's records cannot be decoded: brokers do not decode them."""
 
 
-_UNDECODABLE = (CorruptRecordError, ValueError)
-"""kafka-python's exceptions, and CannotUnpack."""
+_UNDECODABLE = (CorruptRecordError, ValueError, TypeError, struct.error)
+"""kafka-python's exceptions, the last two of a control record's key, and CannotUnpack."""
 
 
 @dataclass(frozen=True, slots=True)

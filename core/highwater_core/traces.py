@@ -39,6 +39,10 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.HIGH_WATERMARK_ADVANCED: {"isr": _BROKERS},
     EventKind.ISR_CHANGED: {"isr": _BROKERS},
     EventKind.FETCHER_STARTED: {"leader": int},
+    EventKind.LOG_COMPACTED: {"dirty_end": int},
+    EventKind.GROUP_LOAD_BEGUN: {"epoch_start_offset": int},
+    EventKind.GROUP_LOAD_ENDED: {"read_up_to": int},
+    EventKind.TOPICS_CHANGED: {"deleted": list[str]},
 }
 """The details of events that judges of a trace read; every node writes them."""
 

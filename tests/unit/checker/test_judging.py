@@ -294,6 +294,38 @@ def test_records_that_cannot_be_decoded_are_told(run: Path, attributes: int) -> 
     assert "t-0 of broker 1: batch at 0: " in said(verdict)
 
 
+@pytest.mark.parametrize("key", [None, b"k"], ids=["no key", "short key"])
+def test_a_control_batch_whose_key_names_no_marker_is_told(run: Path, key: bytes | None) -> None:
+    """Found: the key was unpacked without asking for its size, and there was no verdict."""
+    batch = bytearray(build_batch([(key, b"v0", 1)], 0, 0))
+    struct.pack_into(">h", batch, 21, 1 << 5)
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    segment(run, 1).write_bytes(bytes(batch))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "t-0 of broker 1: batch at 0: " in said(verdict)
+
+
+BARE_EVENTS = (
+    EventKind.LOG_COMPACTED,
+    EventKind.GROUP_LOAD_BEGUN,
+    EventKind.GROUP_LOAD_ENDED,
+    EventKind.TOPICS_CHANGED,
+)
+
+
+@pytest.mark.parametrize("kind", BARE_EVENTS)
+def test_an_event_without_the_details_of_its_kind_is_told(run: Path, kind: EventKind) -> None:
+    """Found: checks of compaction and of coordinators read them, and there was no verdict."""
+    path = run / "trace" / "broker-0-1.jsonl"
+    (led,) = decode_events([path.read_bytes()])
+    bare = replace(led, seq=1, kind=kind, detail={})
+    path.write_bytes(path.read_bytes() + encode_event(bare) + b"\n")
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert f"broker-0-1.jsonl: line 2: {kind} without its " in said(verdict)
+
+
 def test_a_replicas_folder_that_is_gone_is_told(run: Path) -> None:
     shutil.rmtree(segment(run, 1).parent)
     verdict = judge_run(run)

@@ -11,8 +11,8 @@ from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import READ_DETAILS, decode_events, encode_event
 
 STARTED = TraceEvent(1, 3, 2, 0, EventKind.NODE_STARTED)
-SOUND = {int: 7, str: "x", list[int]: [1, 2]}
-WRONG = {int: True, str: None, list[int]: [1, "2"]}
+SOUND = {int: 7, str: "x", list[int]: [1, 2], list[str]: ["t"]}
+WRONG = {int: True, str: None, list[int]: [1, "2"], list[str]: [1]}
 
 
 def detail_of(kind: EventKind) -> dict[str, object]:
