@@ -52,11 +52,14 @@ def register(app: typer.Typer) -> None:
 
 def status(
     run: Annotated[str, typer.Argument(help="The run's id; without it, all of them.")] = "",
+    same_run: Annotated[
+        str, typer.Option("--run", help="Likewise, as other commands have it.")
+    ] = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print snapshots as JSON.")] = False,
 ) -> None:
     """Show the cluster: nodes, roles, partitions."""
-    clusters = _clusters(run)
+    clusters = _clusters(run or same_run)
     if json:
         print_json([look_at(cluster) for cluster in clusters])
         return
