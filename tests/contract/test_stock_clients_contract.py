@@ -12,7 +12,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -369,6 +369,49 @@ def test_librdkafkas_idempotent_producer_writes_each_record_once(forgetful: Brok
 # ---------------------------------------------------------------- kafka-python
 
 
+@contextmanager
+def polled(consumer: Any) -> Iterator[None]:
+    """Poll the consumer in a thread of its own for the length of the block."""
+    is_over = threading.Event()
+
+    def poll() -> None:
+        while not is_over.is_set():
+            consumer.poll(timeout_ms=100)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(BOUND_S)
+
+
+class Members:
+    """Consumers that are closed at the end of a test that fails, too: else their threads live on."""
+
+    def __init__(self) -> None:
+        self._open: list[Any] = []
+
+    def add(self, consumer: Any) -> Any:
+        self._open.append(consumer)
+        return consumer
+
+    def close(self, consumer: Any) -> None:
+        self._open.remove(consumer)
+        consumer.close(autocommit=False)
+
+
+@contextmanager
+def closing_each() -> Iterator[Members]:
+    members = Members()
+    try:
+        yield members
+    finally:
+        for consumer in list(members._open):
+            members.close(consumer)
+
+
 def test_kafka_pythons_members_share_partitions_and_offsets(broker: Broker) -> None:
     def member() -> Any:
         return kafka.KafkaConsumer(
@@ -388,16 +431,23 @@ def test_kafka_pythons_members_share_partitions_and_offsets(broker: Broker) -> N
             len(consumer.assignment()) == count for consumer in consumers
         )
 
-    first = member()
-    eventually(lambda: holds(2, first), within=BOUND_S, what="it has all")
-    at = kafka.structs.OffsetAndMetadata
-    first.commit({kafka.TopicPartition("t", 0): at(7, "note", -1)})
-    second = member()
-    eventually(lambda: holds(1, first, second), within=BOUND_S, what="the partitions are shared")
-    assert second.committed(kafka.TopicPartition("t", 0)) == 7
-    first.close(autocommit=False)
-    eventually(lambda: holds(2, second), within=BOUND_S, what="it has what the other gave up")
-    second.close(autocommit=False)
+    with closing_each() as members:
+        first = members.add(member())
+        eventually(lambda: holds(2, first), within=BOUND_S, what="it has all")
+        at = kafka.structs.OffsetAndMetadata
+        first.commit({kafka.TopicPartition("t", 0): at(7, "note", -1)})
+        second = members.add(member())
+        # Each polls in a thread of its own, as in applications: while one waits for the group's
+        # next generation in poll, the other must come and join it.
+        with polled(first), polled(second):
+            eventually(
+                lambda: [len(each.assignment()) for each in (first, second)] == [1, 1],
+                within=BOUND_S,
+                what="the partitions are shared",
+            )
+        assert second.committed(kafka.TopicPartition("t", 0)) == 7
+        members.close(first)
+        eventually(lambda: holds(2, second), within=BOUND_S, what="it has what the other gave up")
 
 
 def test_kafka_pythons_transactional_producer_fails_at_once(broker: Broker) -> None:
