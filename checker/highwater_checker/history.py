@@ -16,6 +16,9 @@ import msgspec
 from highwater_checker.lives_of_sends import ONLY, LifeOfSend
 from highwater_core.json_lines import decode_lines
 
+COMMIT = "commit"
+FETCH_COMMITTED = "fetch_committed"
+
 
 class OperationType(StrEnum):
     INVOKE = "invoke"
@@ -148,6 +151,23 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
             unknown.append(event)
     unknown.extend(open_sends.values())
     return Sends(tuple(acknowledged), tuple(failed), tuple(unknown), tuple(unmatched))
+
+
+def unmatched_offsets(events: Iterable[HistoryEvent]) -> int:
+    """Return the number of outcomes of commits and of fetches of committed offsets that had not
+    begun by their line, or had their outcome."""
+    begun: set[int] = set()
+    count = 0
+    for event in events:
+        if event.function not in (COMMIT, FETCH_COMMITTED):
+            continue
+        if event.type is OperationType.INVOKE:
+            begun.add(event.operation_id)
+        elif event.operation_id in begun:
+            begun.remove(event.operation_id)
+        else:
+            count += 1
+    return count
 
 
 # ---------------------------------------------------------------- clients and their incarnations

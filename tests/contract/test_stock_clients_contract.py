@@ -388,7 +388,7 @@ def polled(consumer: Any) -> Iterator[None]:
 
 
 class Members:
-    """Consumers that are closed at the end of a test that fails, too: else their threads live on."""
+    """Consumers that are closed at the end of a failed test, too: else their threads live on."""
 
     def __init__(self) -> None:
         self._open: list[Any] = []

@@ -9,12 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.history import COMMIT, FETCH_COMMITTED, HistoryEvent, OperationType
 from highwater_checker.wording import Wording
 
 CHECK = "committed offsets (I14)"
-COMMIT = "commit"
-FETCH_COMMITTED = "fetch_committed"
 NOTHING = -1
 FOR_EVER = 2**63
 

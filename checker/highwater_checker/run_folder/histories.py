@@ -18,6 +18,7 @@ from highwater_checker.history import (
     incarnation_of,
     process_name,
     sends_of,
+    unmatched_offsets,
 )
 from highwater_checker.run_folder.lines import read_lines
 
@@ -35,21 +36,34 @@ def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEve
 def read_histories(
     history_folder: Path, unread: list[str] | None = None
 ) -> dict[str, list[HistoryEvent]]:
-    """Return every process's history, by process, ascending; `unread` takes lines alone."""
-    return {
-        process: read_history(_history_of(history_folder, process), unread)
-        for process in processes_in(history_folder)
-    }
+    """Return every process's history, by process, ascending; `unread` takes lines alone.
+
+    A line of another process than its file's is left out, and goes to `unread`.
+    """
+    found: dict[str, list[HistoryEvent]] = {}
+    for process in processes_in(history_folder):
+        events = read_history(_history_of(history_folder, process), unread)
+        found[process] = [event for event in events if event.process == process]
+        strangers = len(events) - len(found[process])
+        if strangers and unread is not None:
+            unread.append(f"{process}.jsonl: {strangers} lines of another process")
+    return found
 
 
 def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
-    """Return the sends of all histories; `unread` takes outcomes without a send of their own."""
+    """Return the sends of all histories.
+
+    `unread` takes outcomes without a send, a commit or a fetch of committed offsets of their own.
+    """
     parts: list[Sends] = []
     for process, events in histories.items():
         parts.append(sends_of(events))
         unmatched = len(parts[-1].unmatched)
         if unmatched and unread is not None:
             unread.append(f"{process}.jsonl: {unmatched} outcomes without a send of their own")
+        offsets = unmatched_offsets(events)
+        if offsets and unread is not None:
+            unread.append(f"{process}.jsonl: {offsets} outcomes of commits without their beginning")
     return Sends(
         acknowledged=tuple(ack for part in parts for ack in part.acknowledged),
         failed=tuple(event for part in parts for event in part.failed),

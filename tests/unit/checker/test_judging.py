@@ -104,6 +104,14 @@ HISTORIES: dict[str, tuple[bytes, str]] = {
         "p0.jsonl: 1 outcomes without a send of their own",
     ),
     "half a line at the end": (SENT + SENT[:30], "those of ['p0'] do"),
+    "another process's": (
+        SENT + SENT.replace(b'"process":"p0"', b'"process":"p9"'),
+        "p0.jsonl: 2 lines of another process",
+    ),
+    "an acknowledged commit without its beginning": (
+        SENT + history_line(OperationType.OK, 1).replace(b'"send"', b'"commit"'),
+        "p0.jsonl: 1 outcomes of commits without their beginning",
+    ),
 }
 
 
