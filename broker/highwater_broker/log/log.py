@@ -175,7 +175,7 @@ class Log:
             if part.sequenced:
                 self.producers.make_current(self._segments)
             if must_roll(self.config, segment, len(self._segments), part, now_ms):
-                self.producers.write_snapshot(self.log_end_offset, self._segments)
+                self.producers.add_snapshot(self.log_end_offset, self._segments)
                 segment = self._roll(self.log_end_offset)
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
@@ -415,6 +415,8 @@ class Log:
         end_offset, truncations = self.log_end_offset, self._truncations
         if self._sync_failed:
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.folder}: a sync had failed")
+        if not self._is_closed:
+            self.producers.add_snapshot_if_due(end_offset, self._segments)
         try:
             await self._sync()
         except OSError as error:

@@ -1,8 +1,9 @@
 """The idempotent producers of one log: their remembered batches, and the snapshot files.
 
 Remembered batches follow from the log: from a snapshot, and the headers of the batches after it. A
-snapshot is written where a segment begins and at a clean stop; a missing or torn one only costs a
-longer scan.
+snapshot is written where a segment begins, at a clean stop, and with a flush once the log has grown
+by SNAPSHOT_BYTES: else a start after a crash would read every header of the last segment. A missing
+or torn one only costs a longer scan.
 
 Ordering: no snapshot is beyond the log's end. A truncation removes later snapshots before batches,
 and the log's next flush makes the removal durable before the recovery point passes that offset. So
@@ -36,6 +37,8 @@ from highwater_core.ports import FileSystem
 from highwater_wire.kafka.record_batch import BatchHeader
 
 SNAPSHOT_SUFFIX = ".snapshot"
+SNAPSHOT_BYTES = 4 * 1024 * 1024
+"""Some 25,000 of the smallest batches, whose headers are read in a tenth of a second."""
 _SNAPSHOT_NAME = re.compile(r"([0-9]{20})\.snapshot")
 _BASE_OFFSET = attrgetter("base_offset")
 
@@ -54,6 +57,8 @@ class LogProducers:
         self._snapshots: list[int] = []
         """The offsets of the snapshot files, ascending: each covers the batches below it."""
         self._unsynced: list[int] = []
+        self._last_snapshot = (-1, 0)
+        """The base offset and size of the last segment when the last snapshot was written."""
         self.problems: list[str] = []
         """Problems found while reading again."""
 
@@ -116,17 +121,39 @@ class LogProducers:
     # ------------------------------------------------------------ snapshots
 
     def write_snapshot(self, offset: int, segments: Sequence[Segment]) -> None:
-        """Write a snapshot at the log's end, in place of others of its last segment.
+        """Write a snapshot at the log's end, after its last flush, in place of others of its last
+        segment.
 
         Where the disk refuses there is none: the next start then reads more headers.
         """
-        path = segment_path(self._folder, offset, SNAPSHOT_SUFFIX)
+        self._write_snapshot(offset, segments, kept=0)
+
+    def add_snapshot(self, offset: int, segments: Sequence[Segment]) -> None:
+        """Likewise, beside the newest other one: until the next checkpoint of the recovery point
+        only that one is trusted."""
+        self._write_snapshot(offset, segments, kept=1)
+
+    def add_snapshot_if_due(self, offset: int, segments: Sequence[Segment]) -> None:
+        """Do so once the log has grown by SNAPSHOT_BYTES since the last snapshot."""
+        last = segments[-1]
+        base_offset, size_bytes = self._last_snapshot
+        since_bytes = size_bytes if base_offset == last.base_offset else 0
+        if last.size_bytes - since_bytes >= SNAPSHOT_BYTES:
+            self.add_snapshot(offset, segments)
+
+    def _write_snapshot(self, offset: int, segments: Sequence[Segment], kept: int) -> None:
+        path, last = segment_path(self._folder, offset, SNAPSHOT_SUFFIX), segments[-1]
         try:
             self.make_current(segments)
             write_renamed(self._files, path, self._table.encode())
-            self._remove_above(segments[-1].base_offset)
+            if self._snapshots[-1:] == [offset]:
+                self._snapshots.pop()  # the new one has its name
+            first = bisect_right(self._snapshots, last.base_offset)
+            for _ in self._snapshots[first : len(self._snapshots) - kept]:
+                self._remove(first)
             self._snapshots.append(offset)
             self._unsynced.append(offset)
+            self._last_snapshot = last.base_offset, last.size_bytes
         except (OSError, LogRefused):
             with suppress(OSError):  # frees space on a full disk
                 self._files.remove(path + TEMPORARY_SUFFIX)

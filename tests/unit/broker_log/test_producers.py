@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from highwater_broker.log import producer_table
+from highwater_broker.log import producer_table, producers
 from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.producer_table import CorruptSnapshot, ProducerTable
@@ -220,6 +220,28 @@ def test_after_a_crash_only_headers_behind_the_last_good_snapshot_are_read(
     log, _ = small.open(recovery_point=7)
     assert read == [6]
     assert sequences(log) == [(n, n) for n in range(2, 7)]
+
+
+@pytest.mark.parametrize(
+    ("checkpointed", "first_read"), [(12, 11), (8, 5)], ids=["checkpointed", "not checkpointed yet"]
+)
+def test_after_a_crash_within_a_long_segment_few_headers_are_read(
+    new_machine: Any, monkeypatch: pytest.MonkeyPatch, checkpointed: int, first_read: int
+) -> None:
+    """Flushes leave snapshots on the way; of the last two one is below the recovery point."""
+    monkeypatch.setattr(producers, "SNAPSHOT_BYTES", 300)
+    machine = new_machine(LogConfig(index_interval_bytes=1))
+    log, _ = machine.open()
+    for sequence in range(14):
+        send(log, sequence)
+        if sequence % 2:
+            machine.run(log.flush())
+    assert machine.names(".snapshot") == [f"{6:020d}.snapshot", f"{12:020d}.snapshot"]
+    machine.crash()
+    read = headers_read(monkeypatch)
+    log, _ = machine.open(recovery_point=checkpointed)
+    assert read == list(range(first_read, 14))
+    assert [send(log, n) for n in range(9, 14)] == [(n, n + 1, 0) for n in range(9, 14)]
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"\0\1\0\0\0\0\0\0\0\0", b"x" * 500])
