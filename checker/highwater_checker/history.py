@@ -16,8 +16,15 @@ import msgspec
 from highwater_checker.lives_of_sends import ONLY, LifeOfSend
 from highwater_core.json_lines import decode_lines
 
+SEND = "send"
+POLL = "poll"
+"""One record that was read, or a poll that met an error."""
 COMMIT = "commit"
+"""A group's offset, which is committed; `value` names the group."""
 FETCH_COMMITTED = "fetch_committed"
+"""A group's offset as its coordinator answers it: -1 where it has none."""
+BEGUN_FIRST = (SEND, COMMIT, FETCH_COMMITTED)
+"""Their outcomes follow an invoke of the same operation; what consumers record has none."""
 
 
 class OperationType(StrEnum):
@@ -93,8 +100,6 @@ class Sends:
     acknowledged: tuple[Acknowledged, ...]
     failed: tuple[HistoryEvent, ...]
     unknown: tuple[HistoryEvent, ...]
-    unmatched: tuple[HistoryEvent, ...] = ()
-    """Outcomes without a send in the history, and second outcomes of a send."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -115,22 +120,24 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
 
 
 def sends_of(events: Iterable[HistoryEvent]) -> Sends:
-    """Return every send with its outcome; one that never completed is unknown."""
+    """Return every send with its outcome; one that never completed is unknown.
+
+    Outcomes without a send of their own are left out: see unmatched_of.
+    """
     open_sends: dict[int, HistoryEvent] = {}
     acknowledged: list[Acknowledged] = []
     failed: list[HistoryEvent] = []
     unknown: list[HistoryEvent] = []
-    unmatched: list[HistoryEvent] = []
     for event in events:
-        if event.function != "send":
+        if event.function != SEND:
             continue
         if event.type is OperationType.INVOKE:
             open_sends[event.operation_id] = event
             continue
         invoked = open_sends.pop(event.operation_id, None)
         if invoked is None:
-            unmatched.append(event)
-        elif event.type is OperationType.OK:
+            continue
+        if event.type is OperationType.OK:
             acknowledged.append(
                 Acknowledged(
                     topic=event.topic,
@@ -150,24 +157,32 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
         else:
             unknown.append(event)
     unknown.extend(open_sends.values())
-    return Sends(tuple(acknowledged), tuple(failed), tuple(unknown), tuple(unmatched))
+    return Sends(tuple(acknowledged), tuple(failed), tuple(unknown))
 
 
-def unmatched_offsets(events: Iterable[HistoryEvent]) -> int:
-    """Return the number of outcomes of commits and of fetches of committed offsets that had not
-    begun by their line, or had their outcome."""
-    begun: set[int] = set()
-    count = 0
-    for event in events:
-        if event.function not in (COMMIT, FETCH_COMMITTED):
-            continue
+class OpenOperations:
+    """Which sends, commits and fetches of committed offsets of one process have no outcome yet."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+
+    def is_unmatched(self, event: HistoryEvent) -> bool:
+        """Return whether the process's next event is an outcome that had not begun, or a second
+        one."""
+        if event.function not in BEGUN_FIRST:
+            return False
         if event.type is OperationType.INVOKE:
-            begun.add(event.operation_id)
-        elif event.operation_id in begun:
-            begun.remove(event.operation_id)
-        else:
-            count += 1
-    return count
+            self._open.add(event.operation_id)
+            return False
+        is_open = event.operation_id in self._open
+        self._open.discard(event.operation_id)
+        return not is_open
+
+
+def unmatched_of(events: Iterable[HistoryEvent]) -> list[HistoryEvent]:
+    """Return a process's outcomes without a beginning of their own; events in their order."""
+    open_operations = OpenOperations()
+    return [event for event in events if open_operations.is_unmatched(event)]
 
 
 # ---------------------------------------------------------------- clients and their incarnations

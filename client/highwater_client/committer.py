@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.history import OperationType
+from highwater_checker.history import COMMIT, FETCH_COMMITTED, OperationType
 from highwater_client.metadata import METADATA_TIMEOUT_MS, Brokers
 from highwater_client.outcomes import judge_answer, judge_failure
-from highwater_client.recorder import COMMIT, FETCH_COMMITTED, HistoryRecorder
+from highwater_client.recorder import HistoryRecorder
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, Offset, TopicPartition
 from highwater_core.ports import CallFailed, Transport

@@ -6,19 +6,11 @@ from collections.abc import Callable
 
 from highwater_checker.history import HistoryEvent, OperationType
 
-SEND = "send"
-POLL = "poll"
-"""One record that was read, or a poll that met an error."""
 RESET = "reset"
 """The consumer went to another offset, by the policy that `value` names."""
 HIGH_WATERMARK = "high_watermark"
 LATEST = "latest"
 """The partition's latest offset in a ListOffsets answer."""
-
-COMMIT = "commit"
-"""A group's offset, which is committed; `value` names the group."""
-FETCH_COMMITTED = "fetch_committed"
-"""A group's offset as its coordinator tells it: -1 where it has none."""
 
 
 class HistoryRecorder:

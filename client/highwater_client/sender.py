@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from highwater_checker.history import OperationType
+from highwater_checker.history import SEND, OperationType
 from highwater_client.batches import PartitionQueue, PendingBatch, PendingRecord
 from highwater_client.metadata import Brokers, Leaders
 from highwater_client.outcomes import (
@@ -23,7 +23,7 @@ from highwater_client.outcomes import (
     outcome_of_failure,
 )
 from highwater_client.producer_identity import ProducerIdentity
-from highwater_client.recorder import SEND, HistoryRecorder
+from highwater_client.recorder import HistoryRecorder
 from highwater_client.sequencing import Sequencer
 from highwater_client.settings import ACKS_NONE, ProducerSettings, backoff_after
 from highwater_core.errors import ErrorCode

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from highwater_checker.history import HistoryEvent
+from highwater_checker.history import POLL, HistoryEvent
 from highwater_client.admin import CALL_TIMEOUT_MS, RETRY_MS, Admin
 from highwater_client.consumer import Consumer
 from highwater_client.outcomes import Outcome
-from highwater_client.recorder import POLL, HistoryRecorder
+from highwater_client.recorder import HistoryRecorder
 from highwater_client.sender import RecordSender
 from highwater_client.settings import ACKS_ALL, ConsumerSettings, ProducerSettings
 from highwater_core.admin_messages import ElectionType, PartitionResult, ReassignmentItem

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from highwater_checker.history import Acknowledged, HistoryEvent, client_of, sends_of
+from highwater_checker.history import Acknowledged, HistoryEvent, client_of, sends_of, unmatched_of
 from highwater_checker.lives import deleted_topics
 from highwater_checker.lives_of_sends import UNKNOWN, LifeOfSend, LivesOfSends
 from highwater_checker.looks import Look
@@ -183,7 +183,7 @@ def _run(run: Run) -> Iterator[Row]:
 def _operations(run: Run) -> Iterator[Row]:
     deleted, lives = deleted_topics(run.events), run.lives()
     for process, events in run.histories().items():
-        unmatched = list(sends_of(events).unmatched)
+        unmatched = unmatched_of(events)
         lived = {each.operation_id: _life(lives, each) for each in sends_of(events).acknowledged}
         for line, event in enumerate(events):
             yield {

@@ -141,6 +141,14 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         UNKNOWN,
     ),
     "outcome-twice": (_with("history/p0.jsonl", SENT + OUTCOME), UNKNOWN),
+    "commit-without-a-beginning": (
+        _with("history/p0.jsonl", SENT + OUTCOME.replace(b'"send"', b'"commit"')),
+        UNKNOWN,
+    ),
+    "lines-of-another-process": (
+        _with("history/p0.jsonl", SENT + SENT.replace(b'"p0"', b'"p9"')),
+        UNKNOWN,
+    ),
     "too-few-acknowledged": (_promising(least_acknowledged=2), UNKNOWN),
     "topic-without-a-leader": (_promising(topics=OTHER), UNKNOWN),
     "replica-that-nobody-told-of": (_looking(assigned_replicas=EVERYONE), UNKNOWN),

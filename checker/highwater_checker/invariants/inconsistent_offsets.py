@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged, HistoryEvent, OperationType
+from highwater_checker.history import POLL, Acknowledged, HistoryEvent, OperationType
 from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
@@ -50,6 +50,6 @@ def _of_sends(acknowledged: Iterable[Acknowledged]) -> Iterator[tuple[PlaceInLif
 
 def _of_reads(reads: Iterable[HistoryEvent]) -> Iterator[tuple[PlaceInLife, str, str]]:
     for event in reads:
-        if event.function == "poll" and event.type is OperationType.OK:
+        if event.function == POLL and event.type is OperationType.OK:
             place = event.topic, event.partition, event.offset
             yield (place, ONLY_LIFE), event.value, event.operation

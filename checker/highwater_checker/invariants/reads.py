@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.history import POLL, HistoryEvent, OperationType
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 
@@ -33,7 +33,7 @@ def check_reads(
     keys: dict[Place, str] = {}
     findings: list[Finding] = []
     for event in history:
-        if event.function != "poll" or event.type is not OperationType.OK:
+        if event.function != POLL or event.type is not OperationType.OK:
             continue
         place = event.topic, event.partition, event.offset
         keys[place] = event.key

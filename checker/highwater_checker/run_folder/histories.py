@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from highwater_checker.history import (
+    POLL,
+    SEND,
     HistoryEvent,
     Sends,
     client_of,
@@ -18,7 +20,7 @@ from highwater_checker.history import (
     incarnation_of,
     process_name,
     sends_of,
-    unmatched_offsets,
+    unmatched_of,
 )
 from highwater_checker.run_folder.lines import read_lines
 
@@ -58,12 +60,8 @@ def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
     parts: list[Sends] = []
     for process, events in histories.items():
         parts.append(sends_of(events))
-        unmatched = len(parts[-1].unmatched)
-        if unmatched and unread is not None:
-            unread.append(f"{process}.jsonl: {unmatched} outcomes without a send of their own")
-        offsets = unmatched_offsets(events)
-        if offsets and unread is not None:
-            unread.append(f"{process}.jsonl: {offsets} outcomes of commits without their beginning")
+        if unread is not None:
+            unread += _unmatched(process, events)
     return Sends(
         acknowledged=tuple(ack for part in parts for ack in part.acknowledged),
         failed=tuple(event for part in parts for event in part.failed),
@@ -71,10 +69,21 @@ def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
     )
 
 
+def _unmatched(process: str, events: Sequence[HistoryEvent]) -> Iterator[str]:
+    """Yield how many outcomes of a process have no beginning of their own, in words."""
+    unmatched = unmatched_of(events)
+    sends = sum(event.function == SEND for event in unmatched)
+    if sends:
+        yield f"{process}.jsonl: {sends} outcomes without a send of their own"
+    if len(unmatched) > sends:
+        commits = len(unmatched) - sends
+        yield f"{process}.jsonl: {commits} outcomes of commits without their beginning"
+
+
 def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:
     """Return all polls of consumers, by process."""
     return tuple(
-        event for events in histories.values() for event in events if event.function == "poll"
+        event for events in histories.values() for event in events if event.function == POLL
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.history import BEGUN_FIRST
 from highwater_checker.invariants.reads import CHECK as NAME
 from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
@@ -165,7 +166,8 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
 def _last_incarnations(tables: Tables) -> DataFrame:
     """Return (run_id, topic, process): each consumer's last process, with each of its topics.
 
-    Runs that did not let consumers read to the end are left out.
+    Runs that did not let consumers read to the end are left out. Of a consumer's own functions none
+    has a beginning; who sends or commits is none for that.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
     Source: highwater_checker.history.process_name.
     """
@@ -174,7 +176,7 @@ def _last_incarnations(tables: Tables) -> DataFrame:
     cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
     return (
         tables[OPERATIONS]
-        .where(fn.col("function") != "send")
+        .where(~fn.col("function").isin(*BEGUN_FIRST))
         .join(fn.broadcast(cut_short), "run_id", "left_anti")
         .select("run_id", "process", "topic")
         .distinct()

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from highwater_checker.history import SEND
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import (
     PARTITION,
@@ -58,10 +59,17 @@ def _too_few(tables: Tables) -> DataFrame:
 
 
 def _unmatched(tables: Tables) -> DataFrame:
-    """Return how many outcomes of each process have no send of their own."""
-    counted = tables[OPERATIONS].where("is_unmatched").groupBy("run_id", "process").count()
-    what = text("{process}.jsonl: {count} outcomes without a send of their own")
-    return _because(counted, what)
+    """Return how many outcomes of each process have no beginning of their own."""
+    is_send = fn.col("function") == SEND
+    counted = (
+        tables[OPERATIONS]
+        .where("is_unmatched")
+        .groupBy("run_id", "process", is_send.alias("is_send"))
+        .count()
+    )
+    of_sends = text("{process}.jsonl: {count} outcomes without a send of their own")
+    of_commits = text("{process}.jsonl: {count} outcomes of commits without their beginning")
+    return _because(counted, fn.when(fn.col("is_send"), of_sends).otherwise(of_commits))
 
 
 def _untraced(tables: Tables) -> DataFrame:

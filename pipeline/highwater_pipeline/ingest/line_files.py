@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.history import HistoryEvent, OpenOperations
 from highwater_checker.probes import Probe
 from highwater_core.events import TraceEvent
 from highwater_core.messages import NodeSnapshot
@@ -179,7 +179,7 @@ class _Operations:
     def __init__(self, file: LineFile) -> None:
         self._file = file
         self._process = PurePosixPath(file.file).stem
-        self._open: set[int] = set()
+        self._open = OpenOperations()
 
     def __call__(self, at: Decoded) -> Sequence[Row]:
         event: HistoryEvent = at.value
@@ -192,20 +192,9 @@ class _Operations:
             "acks": self._file.acks,
             "max_in_flight": self._file.max_in_flight,
             "is_idempotent": self._file.is_idempotent,
-            "is_unmatched": None if self._is_matched(event) else True,
+            "is_unmatched": True if self._open.is_unmatched(event) else None,
         }
         return [row]
-
-    def _is_matched(self, event: HistoryEvent) -> bool:
-        """Return False of an outcome of a send that is not open, as history.sends_of has it."""
-        if event.function != "send":
-            return True
-        if event.type is OperationType.INVOKE:
-            self._open.add(event.operation_id)
-            return True
-        is_open = event.operation_id in self._open
-        self._open.discard(event.operation_id)
-        return is_open
 
 
 def _events(file: LineFile, at: Decoded) -> Sequence[Row]:

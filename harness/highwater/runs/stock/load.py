@@ -19,9 +19,8 @@ from highwater.runs.stock.reading import ReadingThread
 from highwater.runs.stock.recording import ClientHistory
 from highwater.runs.stock.writing import WritingThread
 from highwater_chaos.plan import Topic
-from highwater_checker.history import OperationType, process_name
+from highwater_checker.history import POLL, SEND, OperationType, process_name
 from highwater_client.load_job import LoadJob
-from highwater_client.recorder import POLL, SEND
 from highwater_client.running_load import (
     CREATE_WITHIN_MS,
     READ_WITHIN_MS,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from highwater.runs.stock.clients import Read, StockConsumer
 from highwater.runs.stock.recording import ClientHistory
-from highwater_checker.history import OperationType
-from highwater_client.recorder import POLL
+from highwater_checker.history import POLL, OperationType
 
 POLL_S = 0.1
 _STOP_WITHIN_S = 5.0

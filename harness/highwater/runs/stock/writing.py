@@ -9,9 +9,8 @@ from highwater.runs.stock.clients import NeverSent, OnDone, StockProducer
 from highwater.runs.stock.recording import ClientHistory
 from highwater_chaos.plan import Producer as PlannedProducer
 from highwater_checker.client_errors import outcome_of_send
-from highwater_checker.history import OperationType
+from highwater_checker.history import SEND, OperationType
 from highwater_client.outcomes import UNACKNOWLEDGED
-from highwater_client.recorder import SEND
 
 _NS_PER_S = 1_000_000_000
 _END_MARGIN_S = 2.0
