@@ -92,8 +92,9 @@ class TopicsOnFirstUse:
             error, message = outcomes[name]
             if error in _DONE:
                 continue
-            if len(self._refused) < TOPICS_MAX:
-                self._refused[name] = error
+            if len(self._refused) >= TOPICS_MAX:  # the oldest ones' clients did not ask again
+                del self._refused[next(iter(self._refused))]
+            self._refused[name] = error
             self._trace.emit(
                 EventKind.REQUEST_REFUSED,
                 topic=name,

@@ -88,6 +88,16 @@ def test_a_controller_that_cannot_be_reached_is_asked_again(making: Any) -> None
     assert errors_of(making, "a") == ["NOT_CONTROLLER"]
 
 
+def test_refusals_that_nobody_asks_for_make_room_for_later_ones(
+    making: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics_on_first_use, "TOPICS_MAX", 3)
+    for name in "abcde":
+        making.controller.answer = answered((name, ErrorCode.INVALID_CONFIG))
+        errors_of(making, name)
+    assert errors_of(making, "e") == ["INVALID_CONFIG"]
+
+
 def test_what_is_kept_is_bounded(making: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics_on_first_use, "TOPICS_MAX", 3)
     making.controller.answer = answered(
