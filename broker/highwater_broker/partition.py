@@ -38,7 +38,7 @@ from highwater_core.ids import (
     PartitionEpoch,
 )
 from highwater_core.messages import IsrMember
-from highwater_wire.kafka.messages import Records
+from highwater_wire.kafka.messages import ACKS_ALL, Records
 
 BAR_AFTER_INELIGIBLE_MS = 1_000
 """How long a follower that the controller called ineligible is not proposed again."""
@@ -62,7 +62,7 @@ class Partition(Replica):
         role = self.role
         if not isinstance(role, Leading):
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == -1 and len(role.isr) < self._needed_in_sync(role):
+        if acks == ACKS_ALL and len(role.isr) < self._needed_in_sync(role):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
         if self.must_checkpoint:
             error = ErrorCode.KAFKA_STORAGE_ERROR

@@ -10,7 +10,7 @@ from highwater_broker.log.append_part import AppendPart, parts_of
 from highwater_broker.log.producers import LogProducers
 from highwater_broker.log.segment import Segment
 from highwater_broker.logic.epoch_cache import EpochCache
-from highwater_broker.logic.producer_sequences import Decision, Refused, Remembered, decide
+from highwater_broker.logic.producer_sequences import Decision, Refused, decide
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
@@ -30,24 +30,18 @@ def _parts_without_producers(
         yield part
 
 
-def _append_repeats(
-    known: Remembered, producer_epoch: int, first_sequence: int, last_sequence: int
-) -> Decision:
-    decision = decide(known, producer_epoch, first_sequence, last_sequence)
+def _append_repeats(*batch: Any) -> Decision:
+    decision = decide(*batch)
     return decision if isinstance(decision, Refused) else None
 
 
-def _accept_gaps(
-    known: Remembered, producer_epoch: int, first_sequence: int, last_sequence: int
-) -> Decision:
-    decision = decide(known, producer_epoch, first_sequence, last_sequence)
+def _accept_gaps(*batch: Any) -> Decision:
+    decision = decide(*batch)
     return None if decision is Refused.OUT_OF_ORDER else decision
 
 
-def _append_old_epochs(
-    known: Remembered, producer_epoch: int, first_sequence: int, last_sequence: int
-) -> Decision:
-    decision = decide(known, producer_epoch, first_sequence, last_sequence)
+def _append_old_epochs(*batch: Any) -> Decision:
+    decision = decide(*batch)
     return None if decision is Refused.FENCED else decision
 
 

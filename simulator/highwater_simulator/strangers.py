@@ -27,6 +27,7 @@ from highwater_wire.kafka.config_messages import (
     DescribeConfigsRequest,
 )
 from highwater_wire.kafka.messages import (
+    ACKS_ALL,
     CONSUMER,
     CreateTopicsRequest,
     FetchPartition,
@@ -56,7 +57,6 @@ SAME_PARTITION_TIMES = 200
 VALUE_BYTES = 2_500
 """Two values are more bytes than an index skips."""
 UNKNOWN_BROKERS = 9_000
-_ACKS_ALL = -1
 _ZSTD = 4
 _CRC_STARTS, _CHECKED_STARTS = 17, 21
 _CHECKED = struct.Struct(">hiqqqhii")
@@ -158,7 +158,7 @@ def forged_batch(
 
 def _produce(topic: str, records: bytes, transactional_id: str | None = None) -> ProduceRequest:
     return ProduceRequest(
-        _ACKS_ALL, WITHIN_MS, (ProducePartition(topic, 0, records),), transactional_id
+        ACKS_ALL, WITHIN_MS, (ProducePartition(topic, 0, records),), transactional_id
     )
 
 

@@ -19,8 +19,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Offset
 from highwater_core.runtime import Runtime
-
-ACKS_ALL = -1
+from highwater_wire.kafka.messages import ACKS_ALL
 
 _ERRORS: Mapping[ErrorCode, ErrorCode] = {
     ErrorCode.NONE: ErrorCode.NONE,

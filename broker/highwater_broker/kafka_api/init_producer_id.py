@@ -10,10 +10,10 @@ from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, ProducerIdSource
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.producer_messages import (
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from highwater_wire.kafka.record_batch import NO_PRODUCER_ID
 
 
 class InitProducerIdHandler:

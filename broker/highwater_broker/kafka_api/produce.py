@@ -22,6 +22,7 @@ from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
+    ACKS_ALL,
     PRODUCE_PARTITION_BYTES,
     ProducePartition,
     ProducePartitionResult,
@@ -29,7 +30,6 @@ from highwater_wire.kafka.messages import (
     ProduceResponse,
 )
 
-ACKS_ALL = -1
 _ACKS = (0, 1, ACKS_ALL)
 APPENDS_PER_TURN = 16
 """Appends in a turn of a larger request; they take about a millisecond."""

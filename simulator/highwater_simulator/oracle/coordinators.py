@@ -125,13 +125,10 @@ class CoordinatorChecks:
 
     def _acknowledged(self, broker: int, key: Key, offset: int) -> None:
         """An acknowledged offset is committed in the log."""
-        found = self._find(key[0])
-        if found is None:
+        known = self._kept_of(key[0])
+        if known is None:
             return
-        at, partition = found
-        kept = self._read(at, partition)
-        if kept is None:
-            return
+        at, kept = known
         values = [each for each in kept.values.get(key, ()) if each.offset == offset]
         if not values:
             self._report(
@@ -147,13 +144,10 @@ class CoordinatorChecks:
 
     def _told(self, broker: int, key: Key, offset: int, leader_epoch: int) -> None:
         """A fetched offset is the last one acknowledged, or one that was committed after it."""
-        found = self._find(key[0])
-        if found is None:
+        known = self._kept_of(key[0])
+        if known is None:
             return
-        at, partition = found
-        kept = self._read(at, partition)
-        if kept is None:
-            return
+        at, kept = known
         values = kept.values.get(key, [])
         acknowledged = [
             each.at for each in values if each.is_acknowledged and each.leader_epoch <= leader_epoch
@@ -191,6 +185,12 @@ class CoordinatorChecks:
         return None if partition is None or partition.excuses else (at, partition)
 
     # ------------------------------------------------------------ what is committed
+
+    def _kept_of(self, group_id: str) -> tuple[TopicPartition, _Kept] | None:
+        """Return the group's partition and its committed offsets; None where none can be asked."""
+        found = self._find(group_id)
+        kept = None if found is None else self._read(*found)
+        return None if found is None or kept is None else (found[0], kept)
 
     def _read(self, at: TopicPartition, partition: PartitionOracle) -> _Kept | None:
         """Return all that is committed by now; None where no replica can be read."""

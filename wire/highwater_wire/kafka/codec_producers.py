@@ -15,10 +15,10 @@ from highwater_wire.kafka.entities import (
 )
 from highwater_wire.kafka.producer_messages import (
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from highwater_wire.kafka.record_batch import NO_PRODUCER_ID
 
 
 def read_init_producer_id_request(entity: Any, _version: int) -> InitProducerIdRequest:

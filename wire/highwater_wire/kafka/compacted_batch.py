@@ -22,8 +22,8 @@ from highwater_wire.kafka.record_batch import (
     BadBatch,
     BatchHeader,
     encode_batch,
-    is_int64,
     put_varint,
+    read_place,
     read_varint,
 )
 
@@ -64,21 +64,14 @@ def stored_records(header: BatchHeader, batch: bytes) -> Iterator[StoredRecord]:
 
 
 def _stored_record(header: BatchHeader, data: bytes) -> StoredRecord:
-    timestamp_delta, at = read_varint(data, 1)
-    offset_delta, at = read_varint(data, at)
-    timestamp = header.base_timestamp + timestamp_delta
-    if not 0 <= offset_delta <= header.last_offset_delta or not is_int64(timestamp):
-        raise BadBatch(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"a record of offset delta {offset_delta}, timestamp delta {timestamp_delta}",
-        )
+    offset, timestamp, at = read_place(header, data, 1)
     key_length, at = read_varint(data, at)
     key = None if key_length < 0 else data[at : at + key_length]
     at += max(0, key_length)
     value_length, at = read_varint(data, at)
     if at + max(0, value_length) >= len(data):  # the number of headers, at least, follows
         raise BadBatch(ErrorCode.CORRUPT_MESSAGE, f"a value of {value_length} bytes")
-    return StoredRecord(header.base_offset + offset_delta, timestamp, key, value_length >= 0, data)
+    return StoredRecord(offset, timestamp, key, value_length >= 0, data)
 
 
 def compacted(

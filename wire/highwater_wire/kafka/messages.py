@@ -49,6 +49,7 @@ from highwater_wire.kafka.log_dir_messages import (
 )
 from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 
+ACKS_ALL = -1
 CONSUMER = NodeId(-1)
 """The replica id of a fetch by a client."""
 

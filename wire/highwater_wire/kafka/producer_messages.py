@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import ProducerId
+from highwater_wire.kafka.record_batch import NO_PRODUCER_ID
 
-NO_PRODUCER_ID = ProducerId(-1)
 NO_PRODUCER_EPOCH = -1
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NO_EPOCH
+from highwater_core.ids import NO_EPOCH, ProducerId
 from highwater_core.ports import Buffer
 
 HEADER_BYTES = 61
@@ -27,7 +27,7 @@ MAGIC = 2
 COMPRESSION_MASK = 0x07
 HAS_DELETE_HORIZON = 0x40
 """The base timestamp says until when records without a value are kept (KIP-534)."""
-NO_PRODUCER_ID = -1
+NO_PRODUCER_ID = ProducerId(-1)
 NO_PRODUCER = (NO_PRODUCER_ID, -1, -1)
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
@@ -276,6 +276,19 @@ def _encode_record(
 
 
 def _decode_record(header: BatchHeader, data: bytes, position: int) -> Record:
+    offset, timestamp, position = read_place(header, data, position)
+    key, position = _nullable_bytes(data, position)
+    value, position = _nullable_bytes(data, position)
+    return Record(offset, timestamp, key, value)
+
+
+def read_place(header: BatchHeader, data: bytes, position: int) -> tuple[int, int, int]:
+    """Return a record's offset and timestamp, whose deltas begin at position, and what follows.
+
+    Raises:
+        BadBatch: CORRUPT_MESSAGE; it is none of the batch's offsets, or no time.
+        IndexError: the data ends too early.
+    """
     timestamp_delta, position = read_varint(data, position)
     offset_delta, position = read_varint(data, position)
     timestamp = header.base_timestamp + timestamp_delta
@@ -284,9 +297,7 @@ def _decode_record(header: BatchHeader, data: bytes, position: int) -> Record:
             ErrorCode.CORRUPT_MESSAGE,
             f"a record of offset delta {offset_delta}, timestamp delta {timestamp_delta}",
         )
-    key, position = _nullable_bytes(data, position)
-    value, position = _nullable_bytes(data, position)
-    return Record(header.base_offset + offset_delta, timestamp, key, value)
+    return header.base_offset + offset_delta, timestamp, position
 
 
 def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
