@@ -12,7 +12,7 @@ from highwater_wire.kafka.producer_messages import InitProducerIdRequest
 
 
 class ProducerIdentity:
-    """The producer's id, once it is known; on_known is called then."""
+    """The producer's newest id, None before the first; on_known is called with each new one."""
 
     def __init__(
         self, runtime: Runtime, brokers: Brokers, on_known: Callable[[], None], backoff_ms: int
@@ -23,12 +23,12 @@ class ProducerIdentity:
         self._on_known = on_known
         self._backoff_ms = backoff_ms
         self._scope = runtime.scope("ProducerIdentity")
-        self._has_started = False
+        self._is_asking = False
 
-    def need(self) -> None:
-        """Have the id asked for."""
-        if not self._has_started:
-            self._has_started = True
+    def need(self, used_up_id: int | None) -> None:
+        """Have an id asked for, unless there is one beside used_up_id."""
+        if self.producer_id == used_up_id and not self._is_asking:
+            self._is_asking = True
             self._scope.spawn("ProducerIdentity", self._ask())
 
     def close(self) -> None:
@@ -44,5 +44,6 @@ class ProducerIdentity:
                 break
             failures += 1
             await self._runtime.sleep(backoff_after(failures, self._backoff_ms))
+        self._is_asking = False
         self.producer_id = response.producer_id
         self._on_known()

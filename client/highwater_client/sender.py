@@ -174,12 +174,12 @@ class RecordSender:
         sequencer = self._sequencers.get(queue)
         if sequencer is None:
             return True
-        if self._identity.producer_id is None:
-            self._identity.need()
-            self._await_leader(queue)
-            return False
         for batch in sequencer.begin_anew(queue):
             self._give_up(queue, batch)
+        if self._identity.producer_id == sequencer.used_up_id:
+            self._identity.need(sequencer.used_up_id)
+            self._await_leader(queue)
+            return False
         return sequencer.may_send(queue)
 
     def _wake(self, queue: PartitionQueue, wait_ms: int) -> None:

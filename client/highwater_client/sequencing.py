@@ -2,7 +2,8 @@
 
 A batch keeps its sequence in every try. Once one is given up, a broker would refuse all after it:
 the partition's epoch is raised, and sequences begin anew, when nothing is in flight any more. What
-may be in the log by then is not sent again under another number: its outcome stays unknown.
+may be in the log by then is not sent again under another number: its outcome stays unknown. After
+the last epoch the partition goes on under another producer id.
 Source: KIP-98, KIP-360. Deviation: Kafka's clients raise the epoch of all partitions together, and
 send again what may be there.
 """
@@ -14,7 +15,6 @@ from dataclasses import replace
 from highwater_client.batches import PartitionQueue, PendingBatch
 from highwater_client.outcomes import TryResult
 from highwater_client.settings import MAX_IN_FLIGHT
-from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 
 MAX_SEQUENCE = 2**31 - 1
@@ -29,6 +29,10 @@ class Sequencer:
     """
 
     def __init__(self) -> None:
+        self.used_up_id: int | None = None
+        """The producer id whose epochs are used up here: another one must be had then."""
+        self._producer_id: int | None = None
+        """The id since the first batch, or since the first one after the last epoch."""
         self._producer_epoch = 0
         self._next_sequence = 0
         self._unsettled: dict[int, None] = {}
@@ -44,12 +48,17 @@ class Sequencer:
         return bool(queue.retries) or len(self._unsettled) < MAX_IN_FLIGHT
 
     def number(self, batch: PendingBatch, producer_id: int) -> None:
-        """Give the batch, which leaves now, its sequence if it has none yet."""
+        """Give the batch, which leaves now, its sequence if it has none yet.
+
+        producer_id: taken for the partition if it has none yet.
+        """
         self._in_flight += 1
         if batch.number in self._unsettled:
             return
         self._unsettled[batch.number] = None
-        batch.give_sequence(producer_id, self._producer_epoch, self._next_sequence)
+        if self._producer_id is None:
+            self._producer_id = producer_id
+        batch.give_sequence(self._producer_id, self._producer_epoch, self._next_sequence)
         self._next_sequence = (self._next_sequence + len(batch.records)) & MAX_SEQUENCE
 
     def judged(self, batch: PendingBatch, result: TryResult) -> TryResult:
@@ -74,7 +83,9 @@ class Sequencer:
             return []
         self._is_broken = False
         self._producer_epoch += 1
-        check(self._producer_epoch <= MAX_PRODUCER_EPOCH, "a producer epoch is used up")
+        if self._producer_epoch > MAX_PRODUCER_EPOCH:
+            self.used_up_id, self._producer_id = self._producer_id, None
+            self._producer_epoch = 0
         self._next_sequence = 0
         self._unsettled.clear()
         return queue.take_uncertain()

@@ -10,7 +10,7 @@ import pytest
 
 from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import Endpoint, LeaderEpoch, NodeId, Offset
+from highwater_core.ids import Endpoint, LeaderEpoch, NodeId, Offset, ProducerId
 from highwater_simulator.calls import Listener, Listeners, SimulatedTransport
 from highwater_simulator.carriage import KAFKA_BY_CODEC
 from highwater_simulator.kernel import Kernel
@@ -50,6 +50,7 @@ from highwater_wire.kafka.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from highwater_wire.kafka.producer_messages import InitProducerIdRequest, InitProducerIdResponse
 from highwater_wire.kafka.record_batch import build_batch, decode_records, split_batches
 
 LIMIT_MS = 120_000
@@ -164,6 +165,8 @@ class Brokers:
                 return await self.fetch(broker_id, request, error)
             case ListOffsetsRequest():
                 return self.list_offsets(broker_id, request, error)
+            case InitProducerIdRequest():
+                return InitProducerIdResponse(error, ProducerId(len(self.asked(type(request)))), 0)
             case CreateTopicsRequest():
                 return CreateTopicsResponse((CreatedTopic(request.topics[0].name, error),))
             case DeleteTopicsRequest():

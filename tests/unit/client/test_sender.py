@@ -272,6 +272,29 @@ def test_with_acks_0_a_record_that_never_left_is_retried(brokers: Any, run: Any,
     run(story())
 
 
+def test_an_idempotent_producer_whose_epochs_are_used_up_asks_for_another_id(
+    brokers: Any, run: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("highwater_client.sequencing.MAX_PRODUCER_EPOCH", 0)
+
+    async def story() -> None:
+        client = make(partition_count=2, is_idempotent=True, linger_ms=0)
+        brokers.script[0, ProduceRequest] += [E.NONE, E.INVALID_RECORD]
+        for value, partition in (("a", 1), ("b", 0), ("c", 0), ("d", 1)):
+            client.send(value, partition)
+            await client.sender.flush()
+        assert client.kinds() == "a:ok b:fail c:ok d:ok"
+
+    run(story())
+    headers = [parse_header(each.partitions[0].records) for each in brokers.asked(ProduceRequest)]
+    assert [(header.producer_id, header.base_sequence) for header in headers] == [
+        (1, 0),
+        (1, 0),
+        (2, 0),
+        (1, 1),
+    ]
+
+
 def test_new_leader_is_looked_for_when_the_old_one_refuses(
     brokers: Any, run: Any, make: Any
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from highwater_client.batches import PartitionQueue, PendingBatch, PendingRecord
 from highwater_client.outcomes import judge_answer, judge_failure
-from highwater_client.sequencing import MAX_SEQUENCE, Sequencer
+from highwater_client.sequencing import MAX_PRODUCER_EPOCH, MAX_SEQUENCE, Sequencer
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.record_batch import parse_header
@@ -83,3 +83,21 @@ def test_after_one_is_given_up_a_new_epoch_begins_once_nothing_is_in_flight() ->
     assert queue.retries == [again]
     assert sequencer.may_send(queue)
     assert numbered(sequencer, again) == [(1, 0)]
+
+
+def test_after_the_last_epoch_the_partition_goes_on_under_another_id() -> None:
+    sequencer, queue = Sequencer(), PartitionQueue("t", 0)
+    sequencer._producer_epoch = MAX_PRODUCER_EPOCH
+    given_up, next_one, younger = (batch_of(number) for number in range(3))
+    assert numbered(sequencer, given_up) == [(MAX_PRODUCER_EPOCH, 0)]
+    sequencer.judged(given_up, LOST)
+    sequencer.given_up(given_up)
+    assert sequencer.used_up_id is None
+    sequencer.begin_anew(queue)
+    assert sequencer.used_up_id == PRODUCER
+    sequencer.number(next_one, PRODUCER + 1)
+    sequencer.number(younger, PRODUCER + 2)
+    headers = [parse_header(batch.data) for batch in (next_one, younger)]
+    assert [
+        (header.producer_id, header.producer_epoch, header.base_sequence) for header in headers
+    ] == [(PRODUCER + 1, 0, 0), (PRODUCER + 1, 0, 1)]
