@@ -149,6 +149,7 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
             check_reads(
                 evidence.histories[process],
                 own,
+                evidence.life_of_read,
                 to_the_end=process == incarnations[-1] and evidence.promises.to_the_end,
             )
             for process in incarnations

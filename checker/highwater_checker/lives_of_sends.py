@@ -1,4 +1,4 @@
-"""Finds the topic's life in which a record was acknowledged; acknowledgements have no topic id."""
+"""Finds the topic's life in which a record was acknowledged or read; clients tell no topic id."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ class _Span:
 
 
 class LivesOfSends:
-    """Finds the lives of sends by leaders' trace events, and by times.
+    """Finds the lives of sends and reads by leaders' trace events, and by times.
 
     The life is that of the only topic whose leaders traced an append at the record's offset between
-    its send and its acknowledgement. Without such an append it is the only topic that existed
-    meanwhile. So a leader that does not know of a deletion is recognised by its appends. Otherwise
-    the life is unknown. Clients' and nodes' clocks must be one, as on containers of one machine.
+    its send and its acknowledgement, or before it was read: a consumer may return a record long
+    after it was fetched. Without such an append it is the only topic that existed meanwhile.
+    So a leader that does not know of a deletion is recognised by its appends. Otherwise the life is
+    unknown. Clients' and nodes' clocks must be one, as on containers of one machine.
     """
 
     def __init__(self, events: Sequence[TraceEvent], start_wall_ns: int | None) -> None:
@@ -78,12 +79,23 @@ class LivesOfSends:
 
         Units: times by the clients' clock, from the run's start.
         """
+        start_ns = self._start_wall_ns or 0
+        return self._between(at, offset, start_ns + invoked_ns, start_ns + acknowledged_ns)
+
+    def of_read(self, at: TopicPartition, offset: int, read_ns: int) -> LifeOfSend:
+        """Return the life of a record that a consumer returned from the offset.
+
+        Units: the time by the clients' clock, from the run's start.
+        """
+        return self._between(at, offset, 0, (self._start_wall_ns or 0) + read_ns)
+
+    def _between(self, at: TopicPartition, offset: int, from_ns: int, to_ns: int) -> LifeOfSend:
+        """Return the only life in which the offset was written in that time."""
         spans = self._spans.get(at.topic)
         if spans is None:
             return ONLY
         if self._start_wall_ns is None:
             return UNKNOWN
-        from_ns, to_ns = self._start_wall_ns + invoked_ns, self._start_wall_ns + acknowledged_ns
         lives = set(self._appended(at, offset, from_ns, to_ns))
         lives = lives or {span.life for span in spans if span.meets(from_ns, to_ns)}
         if len(lives) != 1:

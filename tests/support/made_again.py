@@ -88,9 +88,19 @@ def write_made_again(
         write(folder / "trace" / f"{kind}-{node}-1.jsonl", lines)
     write(folder / "history" / "p0.jsonl", _history("p0", new))
     write(folder / "history" / "p1.jsonl", _history("p1", old))
+    write(folder / "history" / "c0.jsonl", polled((710, 0, "v0")))
     if with_clock:
         write(folder / CLOCK.name, CLOCK.encode(RunStart(0, START_WALL_NS)))
     return folder
+
+
+def polled(*reads: tuple[int, int, str]) -> bytes:
+    """Return the history of consumer c0, which read a value at an offset at each of the times."""
+    return b"".join(
+        encode(HistoryEvent(at_ns, OperationType.OK, number, "c0", "poll", "t", 0, value, offset))
+        + b"\n"
+        for number, (at_ns, offset, value) in enumerate(reads)
+    )
 
 
 def _history(process: str, sends: tuple[Sent, ...]) -> bytes:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, HistoryEvent, OperationType
+from highwater_checker.lives_of_sends import ONLY, UNKNOWN_LIFE, LifeOfSend
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
+from highwater_core.ids import TopicId
 
 CHECK = "what was read stays, and all was read (I9)"
 
@@ -17,7 +20,11 @@ Place = tuple[str, int, int]
 
 
 def check_reads(
-    history: Sequence[HistoryEvent], replicas: Iterable[ReplicaLog], *, to_the_end: bool = True
+    history: Sequence[HistoryEvent],
+    replicas: Iterable[ReplicaLog],
+    life_of: Callable[[HistoryEvent], LifeOfSend] = lambda _: ONLY,
+    *,
+    to_the_end: bool = True,
 ) -> CheckResult:
     """Find records that one consumer read and that a replica does not have there, or the reverse.
 
@@ -27,24 +34,12 @@ def check_reads(
     watermark and above cannot have been read. Where the client reports the high watermark of an
     answer, its records must be below it. In a compacted topic a record may be gone if there is a
     newer one of its key.
+    life_of: the life of its topic in which a record was written. Records of a life that is over
+    need not be there. A record of an unknown life need not be there, and counts as read if it is.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
-    read: dict[Place, str] = {}
-    keys: dict[Place, str] = {}
-    findings: list[Finding] = []
-    for event in history:
-        if event.function != POLL or event.type is not OperationType.OK:
-            continue
-        place = event.topic, event.partition, event.offset
-        keys[place] = event.key
-        if read.setdefault(place, event.value) != event.value:
-            what = Wording.READ_TWICE.filled(first_value=read[place], value=event.value)
-            findings.append(_finding("I9", place, what, operation=event.operation))
-        if 0 <= event.high_watermark <= event.offset:
-            what = Wording.READ_UNCOMMITTED.filled(
-                value=event.value, high_watermark=event.high_watermark
-            )
-            findings.append(_finding("I9", place, what, operation=event.operation))
+    reads = _Reads()
+    findings = list(_told_otherwise(history, life_of, reads))
     for replica in replicas:
         held = {
             (replica.topic, replica.partition, offset): (value or b"").decode("utf-8", "replace")
@@ -53,12 +48,50 @@ def check_reads(
         }
         newest = newest_of_keys([replica])
         succeeded = {
-            place for place, key in keys.items() if is_succeeded(key.encode(), place[2], newest)
+            place
+            for place, key in reads.keys.items()
+            if is_succeeded(key.encode(), place[2], newest)
         }
-        findings.extend(_differences(replica, read, held, succeeded))
+        findings.extend(_differences(replica, reads.lasting, held, succeeded))
         if to_the_end:
-            findings.extend(_unread(replica, read, held))
-    return CheckResult(CHECK, len(read), tuple(findings))
+            findings.extend(_unread(replica, reads, held))
+    return CheckResult(CHECK, len(reads.keys), tuple(findings))
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What one consumer read.
+
+    keys: the record's key at each place.
+    lasting: the first value at each place, of the life that goes on.
+    perhaps: records of unknown lives.
+    """
+
+    keys: dict[Place, str] = field(default_factory=dict)
+    lasting: dict[Place, str] = field(default_factory=dict)
+    perhaps: set[tuple[Place, str]] = field(default_factory=set)
+
+
+def _told_otherwise(
+    history: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfSend], reads: _Reads
+) -> Iterator[Finding]:
+    """Put the history's reads into `reads`; yield those that contradict another or their answer."""
+    first_values: dict[tuple[Place, TopicId], str] = {}
+    for event in history:
+        if event.function != POLL or event.type is not OperationType.OK:
+            continue
+        place, value, life = _place(event), event.value, life_of(event)
+        reads.keys[place] = event.key
+        if life.life == UNKNOWN_LIFE:
+            reads.perhaps.add((place, value))
+        elif (first := first_values.setdefault((place, life.life), value)) != value:
+            what = Wording.READ_TWICE.filled(first_value=first, value=value)
+            yield _finding("I9", place, what, operation=event.operation)
+        if not life.is_over:
+            reads.lasting.setdefault(place, value)
+        if 0 <= event.high_watermark <= event.offset:
+            what = Wording.READ_UNCOMMITTED.filled(value=value, high_watermark=event.high_watermark)
+            yield _finding("I9", place, what, operation=event.operation)
 
 
 def _differences(
@@ -78,14 +111,16 @@ def _differences(
             yield _finding("I9", place, what, replica.broker_id)
 
 
-def _unread(
-    replica: ReplicaLog, read: dict[Place, str], held: dict[Place, str]
-) -> Iterable[Finding]:
+def _unread(replica: ReplicaLog, reads: _Reads, held: dict[Place, str]) -> Iterable[Finding]:
     for place, value in held.items():
         is_offered = replica.log_start_offset <= place[2] < replica.high_watermark
-        if is_offered and place not in read:
+        if is_offered and place not in reads.lasting and (place, value) not in reads.perhaps:
             what = Wording.NEVER_READ.filled(value=value, broker=replica.broker_id)
             yield _finding("unseen", place, what, replica.broker_id)
+
+
+def _place(event: HistoryEvent) -> Place:
+    return event.topic, event.partition, event.offset
 
 
 def _finding(

@@ -10,7 +10,7 @@ from typing import TypeVar
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
 from highwater_checker.lives import Life, Lives, deleted_topics
-from highwater_checker.lives_of_sends import LivesOfSends
+from highwater_checker.lives_of_sends import LifeOfSend, LivesOfSends
 from highwater_checker.looks import Look, decode_looks
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
@@ -51,6 +51,7 @@ class Evidence:
     final_look: Look | None
     histories: Histories
     sends: Sends
+    lives: LivesOfSends
     traces: tuple[TraceEvent, ...]
     logs: ReplicaLogs
     looks: tuple[Look, ...] = ()
@@ -66,6 +67,11 @@ class Evidence:
     def reads(self) -> tuple[HistoryEvent, ...]:
         """Return the consumers' reads, by process."""
         return polls_in(self.histories)
+
+    def life_of_read(self, event: HistoryEvent) -> LifeOfSend:
+        """Return the life of the topic in which the record that was read was written."""
+        at = TopicPartition(event.topic, event.partition)
+        return self.lives.of_read(at, event.offset, event.time_ns)
 
     @property
     def reads_of_one_life(self) -> tuple[HistoryEvent, ...]:
@@ -124,12 +130,14 @@ def read_evidence(folder: Path) -> Evidence:
     unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
     unread += _gaps(traces)
     unread += _unexplained_starts(logs, traces, files.excused)
+    lives = _lives_of(traces, folder, unread)
     return Evidence(
         promises=files.promises or Promises(),
         requirements=files.requirements,
         final_look=final_look,
         histories=histories,
-        sends=_with_lives(sends_in(histories, unread), traces, folder, unread),
+        sends=_with_lives(sends_in(histories, unread), lives),
+        lives=lives,
         traces=traces,
         logs=logs,
         looks=tuple(looks),
@@ -199,18 +207,16 @@ def _unexplained_starts(
     ]
 
 
-def _with_lives(
-    sends: Sends, traces: Sequence[TraceEvent], folder: Path, unread: list[str]
-) -> Sends:
-    """Return the sends, each acknowledged one with its life in the topic.
-
-    Only of topics that were deleted lives differ, and only for these the run's clock is needed.
-    """
-    if not deleted_topics(traces):
-        return sends
-    clock = read_document(CLOCK, folder, unread)
+def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> LivesOfSends:
+    """Return the topics' lives: only for those that were deleted the run's clock is needed."""
+    clock = read_document(CLOCK, folder, unread) if deleted_topics(traces) else None
     lives = LivesOfSends(traces, None if clock is None else clock.start_wall_ns)
     unread += [f"{topic} was deleted, and no clock tells when" for topic in lives.untold]
+    return lives
+
+
+def _with_lives(sends: Sends, lives: LivesOfSends) -> Sends:
+    """Return the sends, each acknowledged one with its life in the topic."""
     told = tuple(
         replace(
             ack,

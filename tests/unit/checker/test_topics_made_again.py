@@ -17,10 +17,12 @@ from tests.support.made_again import (
     NEW,
     OLD,
     SECOND,
+    polled,
     traced,
     two_lives,
     write_made_again,
 )
+from tests.support.run_on_disk import write
 
 
 def said(verdict: Verdict) -> list[tuple[str, str, int]]:
@@ -103,3 +105,44 @@ def test_a_run_without_deletions_needs_no_clock(tmp_path: Path) -> None:
     events = two_lives(SECOND)[4:]
     run = write_made_again(tmp_path / "run", events=events, old=(), with_clock=False)
     assert judge_run(run).outcome is Outcome.PASS
+
+
+READ_OLD = ((210, 0, "old-0"), (310, 1, "old-1"))
+
+
+@pytest.mark.parametrize("ids", [(FIRST, SECOND), (NO_TOPIC_ID, NO_TOPIC_ID)], ids=["ids", "none"])
+def test_what_was_read_in_a_deleted_life_need_not_stay(
+    tmp_path: Path, ids: tuple[TopicId, TopicId]
+) -> None:
+    """Found: I9 asked the second life's logs for it, and compared it with reads of that life."""
+    run = write_made_again(tmp_path / "run", events=two_lives(*ids))
+    write(run / "history" / "c0.jsonl", polled(*READ_OLD, (710, 0, "v0")))
+    assert said(judge_run(run)) == []
+
+
+def test_a_read_of_the_first_life_may_be_told_in_the_second(tmp_path: Path) -> None:
+    """A consumer may have fetched records long before it returns them."""
+    run = write_made_again(tmp_path / "run")
+    late = [(at_ns + 500, offset, value) for at_ns, offset, value in READ_OLD]
+    write(run / "history" / "c0.jsonl", polled(*late, (820, 0, "v0")))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.PASS, verdict.reasons
+
+
+def test_what_was_read_in_the_second_life_alone_must_stay(tmp_path: Path) -> None:
+    events = [*two_lives(), traced(800, EventKind.LOG_APPENDED, SECOND, 2, end_offset=3)]
+    run = write_made_again(tmp_path / "run", events=events)
+    write(run / "history" / "c0.jsonl", polled(*READ_OLD, (710, 0, "v0"), (810, 2, "gone")))
+    assert said(judge_run(run)) == [("I9", "", 2)] * 2, "on either broker"
+
+
+def test_two_values_at_one_offset_of_the_first_life_are_found(tmp_path: Path) -> None:
+    run = write_made_again(tmp_path / "run")
+    write(run / "history" / "c0.jsonl", polled(*READ_OLD, (320, 0, "x"), (710, 0, "v0")))
+    assert said(judge_run(run)) == [("I9", "c0's poll 2", 0)]
+
+
+def test_a_record_of_the_second_life_that_was_never_read_is_found(tmp_path: Path) -> None:
+    run = write_made_again(tmp_path / "run")
+    write(run / "history" / "c0.jsonl", polled(READ_OLD[1]))
+    assert said(judge_run(run)) == [("unseen", "", 0)] * 2
