@@ -117,7 +117,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
     yield check_order(promised, evidence.sends_one_at_a_time, evidence.is_idempotent)
-    yield check_inconsistent_offsets(promised, evidence.reads_of_one_life)
+    yield check_inconsistent_offsets(promised, evidence.reads, evidence.life_of_read)
     yield check_leader_uniqueness(traces)
     yield check_truncations(traces)
     if any(event.kind in STATE_CHANGES for event in traces):

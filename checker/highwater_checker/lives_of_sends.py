@@ -45,6 +45,24 @@ class _Span:
         return self.from_ns <= to_ns and (self.to_ns is None or from_ns <= self.to_ns)
 
 
+class _Ends:
+    """The highest end offset that one life's leaders had traced by a time."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, at_ns: int, end_offset: int) -> None:
+        """Ordering: by time."""
+        self._times.append(at_ns)
+        self._ends.append(max(end_offset, self._ends[-1] if self._ends else 0))
+
+    def at(self, at_ns: int) -> int:
+        """Return the highest end offset until then, 0 before any."""
+        count = bisect_right(self._times, at_ns)
+        return self._ends[count - 1] if count else 0
+
+
 class LivesOfSends:
     """Finds the lives of sends and reads by leaders' trace events, and by times.
 
@@ -60,12 +78,16 @@ class LivesOfSends:
         self._start_wall_ns = start_wall_ns
         self._spans: dict[str, list[_Span]] = {}
         self._appends: dict[TopicPartition, list[TraceEvent]] = {}
+        self._ends: dict[TopicPartition, dict[TopicId, _Ends]] = {}
         for topic, told in _by_topic(events).items():
             self._spans[topic] = _spans_of(told)
             for event in told:
                 at = event.topic_partition
                 if event.kind is EventKind.LOG_APPENDED and at is not None:
                     self._appends.setdefault(at, []).append(event)
+                    for life in self._lives_of(event, at):
+                        ends = self._ends.setdefault(at, {}).setdefault(life, _Ends())
+                        ends.add(event.ts_ns, int(event.detail["end_offset"]))
 
     @property
     def untold(self) -> list[str]:
@@ -80,23 +102,27 @@ class LivesOfSends:
         Units: times by the clients' clock, from the run's start.
         """
         start_ns = self._start_wall_ns or 0
-        return self._between(at, offset, start_ns + invoked_ns, start_ns + acknowledged_ns)
+        from_ns, to_ns = start_ns + invoked_ns, start_ns + acknowledged_ns
+        return self._only(at, set(self._appended(at, offset, from_ns, to_ns)), from_ns, to_ns)
 
     def of_read(self, at: TopicPartition, offset: int, read_ns: int) -> LifeOfSend:
         """Return the life of a record that a consumer returned from the offset.
 
         Units: the time by the clients' clock, from the run's start.
         """
-        return self._between(at, offset, 0, (self._start_wall_ns or 0) + read_ns)
+        to_ns = (self._start_wall_ns or 0) + read_ns
+        written = {life for life, ends in self._ends.get(at, {}).items() if ends.at(to_ns) > offset}
+        return self._only(at, written, 0, to_ns)
 
-    def _between(self, at: TopicPartition, offset: int, from_ns: int, to_ns: int) -> LifeOfSend:
-        """Return the only life in which the offset was written in that time."""
+    def _only(
+        self, at: TopicPartition, lives: set[TopicId], from_ns: int, to_ns: int
+    ) -> LifeOfSend:
+        """Return the only one of the lives; without any, the only one that existed in that time."""
         spans = self._spans.get(at.topic)
         if spans is None:
             return ONLY
         if self._start_wall_ns is None:
             return UNKNOWN
-        lives = set(self._appended(at, offset, from_ns, to_ns))
         lives = lives or {span.life for span in spans if span.meets(from_ns, to_ns)}
         if len(lives) != 1:
             return UNKNOWN
@@ -114,11 +140,15 @@ class LivesOfSends:
             is_there = event.offset is not None and event.offset <= offset
             if not is_there or int(event.detail["end_offset"]) <= offset:
                 continue
-            if event.topic_id != NO_TOPIC_ID:
-                yield event.topic_id
-            else:
-                spans = self._spans[at.topic]
-                yield from (span.life for span in spans if span.meets(event.ts_ns, event.ts_ns))
+            yield from self._lives_of(event, at)
+
+    def _lives_of(self, event: TraceEvent, at: TopicPartition) -> Iterator[TopicId]:
+        """Yield the event's topic id; without one, the lives that existed at its time."""
+        if event.topic_id != NO_TOPIC_ID:
+            yield event.topic_id
+        else:
+            spans = self._spans[at.topic]
+            yield from (span.life for span in spans if span.meets(event.ts_ns, event.ts_ns))
 
 
 def _by_topic(events: Sequence[TraceEvent]) -> dict[str, list[TraceEvent]]:

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 8
+DATA_VERSION = 9
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -114,9 +114,10 @@ OPERATIONS = Table(
         "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
         "max_in_flight": _INT,  # of the producer; null when not known
         "is_idempotent": _BOOLEAN,  # of the producer; null when not known
-        # Null of a topic that was never deleted. Else of an acknowledged send the topic's id, or a
-        # number where it had none, "?" where that is not known (highwater_checker.lives_of_sends);
-        # and whether that life had ended by the end of the run, or is not known.
+        # Null of a topic that was never deleted. Else of an acknowledged or read record the
+        # topic's id, or a number where it had none, "?" where that is not known
+        # (highwater_checker.lives_of_sends); and whether that life had ended by the end of the
+        # run, or is not known.
         "life": _STRING,
         "is_over": _BOOLEAN,
         # Of an outcome whose send had not begun by its line, or had its outcome; else null. Checks

@@ -120,15 +120,13 @@ class Run:
             if self.acks.get(client_of(each.process), -1) == -1
         ]
 
-    def reads_of_one_life(self) -> list[HistoryEvent]:
-        """Return what was read of topics that were never deleted."""
-        deleted = deleted_topics(self.events)
-        return [
-            each
-            for events in self.histories().values()
-            for each in events
-            if each.function == "poll" and each.topic not in deleted
-        ]
+    def reads(self) -> list[HistoryEvent]:
+        histories = self.histories().values()
+        return [each for events in histories for each in events if each.function == "poll"]
+
+    def life_of_read(self, event: HistoryEvent) -> LifeOfSend:
+        at = TopicPartition(event.topic, event.partition)
+        return self.lives().of_read(at, event.offset, event.time_ns)
 
 
 def _life(lives: LivesOfSends, ack: Acknowledged) -> LifeOfSend:
@@ -195,14 +193,19 @@ def _operations(run: Run) -> Iterator[Row]:
                 "max_in_flight": run.max_in_flight.get(client_of(process)),
                 "is_idempotent": run.is_idempotent(process) if run.idempotent else None,
                 "is_unmatched": True if event in unmatched else None,
-                **(_life_columns(event, lived) if event.topic in deleted else {}),
+                **(_life_columns(event, lived, lives) if event.topic in deleted else {}),
             }
 
 
-def _life_columns(event: HistoryEvent, lived: Mapping[int, LifeOfSend]) -> Row:
-    """Return the columns that tell of a deleted topic's life; of acknowledgements it is known."""
-    is_told = (event.function, event.type.value) == ("send", "ok")
-    return _fields(lived.get(event.operation_id, UNKNOWN) if is_told else UNKNOWN)
+def _life_columns(event: HistoryEvent, lived: Mapping[int, LifeOfSend], lives: LivesOfSends) -> Row:
+    """Return the columns that tell of a deleted topic's life; of sends and reads it is known."""
+    match event.function, event.type.value:
+        case "send", "ok":
+            return _fields(lived.get(event.operation_id, UNKNOWN))
+        case "poll", "ok":
+            at = TopicPartition(event.topic, event.partition)
+            return _fields(lives.of_read(at, event.offset, event.time_ns))
+    return _fields(UNKNOWN)
 
 
 def _events(run: Run) -> Iterator[Row]:

@@ -318,7 +318,7 @@ def quarantined(ingested: Ingested, run: Callable[[Folder], None]) -> list[tuple
     return [(row["file"], row["line"], row["reason"]) for row in rows]
 
 
-def test_acknowledgements_have_the_life_of_their_topic(ingested: Ingested) -> None:
+def test_acknowledgements_and_reads_have_the_life_of_their_topic(ingested: Ingested) -> None:
     def lives_in(run: Callable[[Folder], None]) -> dict[tuple[str, str], tuple[str, bool]]:
         return {
             (row["process"], row["value"]): (row["life"], row["is_over"])
@@ -327,9 +327,9 @@ def test_acknowledgements_have_the_life_of_their_topic(ingested: Ingested) -> No
         }
 
     unknown = UNKNOWN_LIFE, True
-    known = {("p1", "old-0"): (FIRST, True), ("p1", "old-1"): (FIRST, True)}
+    known = {(who, value): (FIRST, True) for who in ("p1", "c0") for value in ("old-0", "old-1")}
     known[("p0", "v0")] = SECOND, False
-    others = {("p1", "either"): unknown, ("c0", "v0"): unknown}
+    others = {("p1", "either"): unknown, ("c0", "either"): unknown, ("c0", "v0"): unknown}
     assert lives_in(made_again) == {**known, **others}
     without = lives_in(deleted_without_a_clock)
     assert without == dict.fromkeys((*known, ("c0", "v0")), unknown)

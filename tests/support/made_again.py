@@ -2,6 +2,7 @@
 
 The run of run_on_disk.py, whose topic t had a life before: broker 0 led it, p1 wrote "old-0" and
 "old-1" at offsets 0 and 1, and a controller deleted it. Then p0 writes "v0" at offset 0.
+c0 reads each record soon after it was acknowledged.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def write_made_again(
         write(folder / "trace" / f"{kind}-{node}-1.jsonl", lines)
     write(folder / "history" / "p0.jsonl", _history("p0", new))
     write(folder / "history" / "p1.jsonl", _history("p1", old))
-    write(folder / "history" / "c0.jsonl", polled((710, 0, "v0")))
+    reads = [(at_ns + 5, offset, value) for value, offset, _, at_ns in (*old, *new)]
+    write(folder / "history" / "c0.jsonl", polled(*reads))
     if with_clock:
         write(folder / CLOCK.name, CLOCK.encode(RunStart(0, START_WALL_NS)))
     return folder

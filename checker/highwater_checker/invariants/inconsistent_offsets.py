@@ -5,11 +5,11 @@ Source: docs/explanation/replication.md, "Histories", "inconsistent-offsets"; "I
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, Acknowledged, HistoryEvent, OperationType
-from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
+from highwater_checker.lives_of_sends import ONLY, UNKNOWN_LIFE, LifeOfSend
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
 
@@ -20,20 +20,27 @@ PlaceInLife = tuple[Place, TopicId]
 
 
 def check_inconsistent_offsets(
-    acknowledged: Iterable[Acknowledged], reads: Iterable[HistoryEvent]
+    acknowledged: Iterable[Acknowledged],
+    reads: Iterable[HistoryEvent],
+    life_of_read: Callable[[HistoryEvent], LifeOfSend] = lambda _: ONLY,
 ) -> CheckResult:
     """Find offsets for which two clients, or one twice, got different values.
 
     acknowledged: of producers with acks=all; records of other producers may be lost after their
     acknowledgement.
-    reads: of any consumers, of topics that were never deleted.
+    reads: of any consumers.
+    life_of_read: the life of its topic in which a record was written. Each life is looked at by
+    itself; sends and reads of unknown lives are left out.
 
     Unlike a comparison with the logs at the end, this also finds records that retention removed,
     and changes that were reversed.
     """
     told: dict[PlaceInLife, tuple[str, str]] = {}
     findings: list[Finding] = []
-    for place, value, operation in (*_of_sends(acknowledged), *_of_reads(reads)):
+    for place, value, operation in (
+        *_of_sends(acknowledged),
+        *_of_reads(reads, life_of_read),
+    ):
         first_value, first = told.setdefault(place, (value, operation))
         if first_value != value:
             what = Wording.TOLD_OTHERWISE.filled(value=value, first=first, first_value=first_value)
@@ -48,8 +55,11 @@ def _of_sends(acknowledged: Iterable[Acknowledged]) -> Iterator[tuple[PlaceInLif
             yield (place, ack.life.life), ack.value, ack.operation
 
 
-def _of_reads(reads: Iterable[HistoryEvent]) -> Iterator[tuple[PlaceInLife, str, str]]:
+def _of_reads(
+    reads: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfSend]
+) -> Iterator[tuple[PlaceInLife, str, str]]:
     for event in reads:
         if event.function == POLL and event.type is OperationType.OK:
-            place = event.topic, event.partition, event.offset
-            yield (place, ONLY_LIFE), event.value, event.operation
+            place, life = (event.topic, event.partition, event.offset), life_of(event).life
+            if life != UNKNOWN_LIFE:
+                yield (place, life), event.value, event.operation

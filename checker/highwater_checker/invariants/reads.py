@@ -35,7 +35,7 @@ def check_reads(
     answer, its records must be below it. In a compacted topic a record may be gone if there is a
     newer one of its key.
     life_of: the life of its topic in which a record was written. Records of a life that is over
-    need not be there. A record of an unknown life need not be there, and counts as read if it is.
+    or unknown need not be there. Its offset counts as read: a consumer may go on from its position.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
     reads = _Reads()
@@ -64,12 +64,10 @@ class _Reads:
 
     keys: the record's key at each place.
     lasting: the first value at each place, of the life that goes on.
-    perhaps: records of unknown lives.
     """
 
     keys: dict[Place, str] = field(default_factory=dict)
     lasting: dict[Place, str] = field(default_factory=dict)
-    perhaps: set[tuple[Place, str]] = field(default_factory=set)
 
 
 def _told_otherwise(
@@ -82,9 +80,8 @@ def _told_otherwise(
             continue
         place, value, life = _place(event), event.value, life_of(event)
         reads.keys[place] = event.key
-        if life.life == UNKNOWN_LIFE:
-            reads.perhaps.add((place, value))
-        elif (first := first_values.setdefault((place, life.life), value)) != value:
+        first = first_values.setdefault((place, life.life), value)
+        if first != value and life.life != UNKNOWN_LIFE:
             what = Wording.READ_TWICE.filled(first_value=first, value=value)
             yield _finding("I9", place, what, operation=event.operation)
         if not life.is_over:
@@ -114,7 +111,7 @@ def _differences(
 def _unread(replica: ReplicaLog, reads: _Reads, held: dict[Place, str]) -> Iterable[Finding]:
     for place, value in held.items():
         is_offered = replica.log_start_offset <= place[2] < replica.high_watermark
-        if is_offered and place not in reads.lasting and (place, value) not in reads.perhaps:
+        if is_offered and place not in reads.keys:
             what = Wording.NEVER_READ.filled(value=value, broker=replica.broker_id)
             yield _finding("unseen", place, what, replica.broker_id)
 

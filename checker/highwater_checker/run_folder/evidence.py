@@ -74,12 +74,6 @@ class Evidence:
         return self.lives.of_read(at, event.offset, event.time_ns)
 
     @property
-    def reads_of_one_life(self) -> tuple[HistoryEvent, ...]:
-        """Return what consumers read of topics that were never deleted: no read tells the life."""
-        deleted = deleted_topics(self.traces)
-        return tuple(event for event in self.reads if event.topic not in deleted)
-
-    @property
     def all_looks(self) -> tuple[Look, ...]:
         """Return the looks of the run and of its end, in no promised order."""
         return self.looks if self.final_look is None else (self.final_look, *self.looks)

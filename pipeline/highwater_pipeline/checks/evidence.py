@@ -41,7 +41,7 @@ def operation_text() -> Column:
 
 
 def life_is_known() -> Column:
-    """Return whether it is known in which life of its topic a send was acknowledged."""
+    """Return whether it is known in which life of its topic a record was acknowledged or read."""
     return fn.col("life") != UNKNOWN_LIFE
 
 

@@ -13,6 +13,7 @@ from highwater_pipeline.checks.evidence import (
     PLACE,
     REPLICA,
     held_records,
+    life_is_known,
     operation_text,
     places_of,
     reads_of_consumers,
@@ -34,7 +35,10 @@ from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
 INVARIANT = "I9"
 READER = ["process", *PARTITION]
 READ_PLACE = ["process", *PLACE]
-READ = [*READ_PLACE, "line", "key", "value", "high_watermark", "function", "operation_id"]
+READ_IN_LIFE = [*READ_PLACE, "life"]
+READ = [
+    *READ_IN_LIFE, "is_over", "line", "key", "value", "high_watermark", "function", "operation_id",
+]  # fmt: skip
 LINE = ["run_id", "process", "line"]
 
 
@@ -47,7 +51,8 @@ def run(tables: Tables) -> CheckFrames:
     those that its history names: a client with an empty history is not judged. Below a replica's
     log_start_offset retention removed the records. Records at its high watermark and above nobody
     can have read. Where the client reports the high watermark of an answer, the answer's records
-    lie below it. A run with a consumer that read nothing counts as not examined.
+    lie below it. Records of a topic's life that is over or unknown need not be held. A run with a
+    consumer that read nothing counts as not examined.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
@@ -63,7 +68,8 @@ def run(tables: Tables) -> CheckFrames:
     reads = where.doubted(all_reads.select(*READ)).withColumn("operation", operation_text())
     held = where.doubted(held_records(tables))
     places = places_of(reads, READ_PLACE)
-    beside = with_first(reads, places, READ_PLACE, ["line"])
+    told = reads.where(life_is_known())
+    beside = with_first(told, places_of(told, READ_IN_LIFE), READ_IN_LIFE, ["line"])
     changed = beside.where(fn.col("value") != fn.col("first.value"))
     findings = all_of(
         _read_twice(changed),
@@ -122,7 +128,8 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
     """
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     gone = (
-        reads.join(fn.broadcast(replicas), PARTITION)
+        reads.where(~fn.col("is_over"))
+        .join(fn.broadcast(replicas), PARTITION)
         .where(fn.col("offset") >= fn.col("log_start_offset"))
         .join(
             held.withColumnRenamed("value", "held").hint("shuffle_hash"),

@@ -1,4 +1,4 @@
-"""In which life of its topic a send was acknowledged: OPERATIONS' columns life and is_over.
+"""In which life of its topic a record was acknowledged or read: OPERATIONS' life and is_over.
 
 Of topics that were never deleted both are null. The rule is highwater_checker.lives_of_sends'; of
 each topic that was deleted, one worker has all operations and all that traces tell of its lives.
@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from highwater_checker.history import POLL, SEND
 from highwater_checker.lives import deleted_topics
-from highwater_checker.lives_of_sends import TELLING, UNKNOWN_LIFE, LivesOfSends
+from highwater_checker.lives_of_sends import TELLING, UNKNOWN, LivesOfSends
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_pipeline.tables import EVENTS, OPERATIONS
@@ -77,23 +78,23 @@ def _of_one_topic(operations: pa.Table, told: pa.Table) -> pa.Table:
 
 
 def _told(operations: pa.Table, lives: LivesOfSends) -> pa.Table:
-    """Return the operations of deleted topics with their lives; only of sends they are known."""
+    """Return the operations of deleted topics with their lives, known of sends and reads alone."""
     rows: list[dict[str, Any]] = operations.to_pylist()
-    sends = [row for row in rows if row["function"] == "send"]
     begun = {
         (row["run_id"], row["process"], row["operation_id"]): row["time_ns"]
-        for row in sends
-        if row["type"] == "invoke"
+        for row in rows
+        if (row["function"], row["type"]) == (SEND, "invoke")
     }
     for row in rows:
-        row["life"], row["is_over"] = UNKNOWN_LIFE, True
-    for row in sends:
-        if row["type"] == "ok":
-            at = TopicPartition(row["topic"], row["partition"])
+        found = UNKNOWN
+        at = TopicPartition(row["topic"], row["partition"])
+        if (row["function"], row["type"]) == (SEND, "ok"):
             operation = row["run_id"], row["process"], row["operation_id"]
             invoked_ns = begun.get(operation, row["time_ns"])
             found = lives.of(at, row["offset"], invoked_ns, row["time_ns"])
-            row["life"], row["is_over"] = found.life, found.is_over
+        elif (row["function"], row["type"]) == (POLL, "ok"):
+            found = lives.of_read(at, row["offset"], row["time_ns"])
+        row["life"], row["is_over"] = found.life, found.is_over
     return pa.Table.from_pylist(rows, schema=to_arrow_schema(OPERATIONS.schema))
 
 
