@@ -112,6 +112,10 @@ class LivesOfSends:
         """
         to_ns = (self._start_wall_ns or 0) + read_ns
         written = {life for life, ends in self._ends.get(at, {}).items() if ends.at(to_ns) > offset}
+        if written:
+            # Of the newest topic a leader that was killed may have left its last append untraced.
+            begun = [span.life for span in self._spans[at.topic] if span.from_ns <= to_ns]
+            written.update(begun[-1:])
         return self._only(at, written, 0, to_ns)
 
     def _only(
