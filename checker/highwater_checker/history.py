@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from highwater_checker.lives_of_sends import ONLY, LifeOfSend
+from highwater_checker.lives_of_records import ONLY, LifeOfRecord
 from highwater_core.json_lines import decode_lines
 
 SEND = "send"
@@ -84,7 +84,7 @@ class Acknowledged:
     process: str = ""
     operation_id: int = -1
     tries: int = 0
-    life: LifeOfSend = ONLY
+    life: LifeOfRecord = ONLY
     key: str = ""
 
     @property

@@ -116,7 +116,7 @@ OPERATIONS = Table(
         "is_idempotent": _BOOLEAN,  # of the producer; null when not known
         # Null of a topic that was never deleted. Else of an acknowledged or read record the
         # topic's id, or a number where it had none, "?" where that is not known
-        # (highwater_checker.lives_of_sends); and whether that life had ended by the end of the
+        # (highwater_checker.lives_of_records); and whether that life had ended by the end of the
         # run, or is not known.
         "life": _STRING,
         "is_over": _BOOLEAN,

@@ -7,8 +7,9 @@ ingestion would write of it go to Spark (tables_of) and, as the same Arrow table
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from highwater_checker.history import Acknowledged, HistoryEvent, client_of, sends_of, unmatched_of
 from highwater_checker.lives import deleted_topics
-from highwater_checker.lives_of_sends import UNKNOWN, LifeOfSend, LivesOfSends
+from highwater_checker.lives_of_records import UNKNOWN, LifeOfRecord, LivesOfRecords
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_checker.segments import ReplicaLog
@@ -107,8 +108,8 @@ class Run:
             found.setdefault(event.process, []).append(event)
         return dict(sorted(found.items(), key=lambda each: f"{each[0]}.jsonl"))
 
-    def lives(self) -> LivesOfSends:
-        return LivesOfSends(self.events, 0)
+    def lives(self) -> LivesOfRecords:
+        return LivesOfRecords(self.events, 0)
 
     def promised(self) -> list[Acknowledged]:
         """Return what was acknowledged to producers with acks=all, each with its life."""
@@ -124,14 +125,19 @@ class Run:
         histories = self.histories().values()
         return [each for events in histories for each in events if each.function == "poll"]
 
-    def life_of_read(self, event: HistoryEvent) -> LifeOfSend:
-        at = TopicPartition(event.topic, event.partition)
-        return self.lives().of_read(at, event.offset, event.time_ns)
+    def life_of_reads(self) -> Callable[[HistoryEvent], LifeOfRecord]:
+        """Return the function that finds the life of a record that was read."""
+        return partial(_life_of_read, self.lives())
 
 
-def _life(lives: LivesOfSends, ack: Acknowledged) -> LifeOfSend:
+def _life(lives: LivesOfRecords, ack: Acknowledged) -> LifeOfRecord:
     at = TopicPartition(ack.topic, ack.partition)
     return lives.of(at, ack.offset, ack.invoked_ns, ack.acknowledged_ns)
+
+
+def _life_of_read(lives: LivesOfRecords, event: HistoryEvent) -> LifeOfRecord:
+    at = TopicPartition(event.topic, event.partition)
+    return lives.of_read(at, event.offset, event.time_ns)
 
 
 def tables_of(spark: SparkSession, runs: Iterable[Run]) -> Tables:
@@ -197,14 +203,15 @@ def _operations(run: Run) -> Iterator[Row]:
             }
 
 
-def _life_columns(event: HistoryEvent, lived: Mapping[int, LifeOfSend], lives: LivesOfSends) -> Row:
+def _life_columns(
+    event: HistoryEvent, lived: Mapping[int, LifeOfRecord], lives: LivesOfRecords
+) -> Row:
     """Return the columns that tell of a deleted topic's life; of sends and reads it is known."""
     match event.function, event.type.value:
         case "send", "ok":
             return _fields(lived.get(event.operation_id, UNKNOWN))
         case "poll", "ok":
-            at = TopicPartition(event.topic, event.partition)
-            return _fields(lives.of_read(at, event.offset, event.time_ns))
+            return _fields(_life_of_read(lives, event))
     return _fields(UNKNOWN)
 
 

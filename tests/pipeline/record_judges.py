@@ -89,15 +89,14 @@ def _reads(run: Run) -> CheckResult:
         if event.function != "send":
             consumers.setdefault(client_of(event.process), set()).add(event.topic)
     results = []
+    life_of = run.life_of_reads()
     for process, events in run.histories().items():
         client = client_of(process)
         if client in consumers:
             incarnations = [each for each in run.histories() if client_of(each) == client]
             own = [log for log in _replicas(run) if log.topic in consumers[client]]
             is_last = process == max(incarnations, key=_incarnation_of)
-            results.append(
-                check_reads(events, own, run.life_of_read, to_the_end=is_last and run.to_the_end)
-            )
+            results.append(check_reads(events, own, life_of, to_the_end=is_last and run.to_the_end))
     return _merged(results)
 
 
@@ -119,7 +118,7 @@ PYTHON: Mapping[str, Callable[[Run], CheckResult]] = {
     "duplicates": lambda run: check_duplicates(_sends(run), _replicas(run), run.is_idempotent),
     "order": _order,
     "inconsistent_offsets": lambda run: check_inconsistent_offsets(
-        run.promised(), run.reads(), run.life_of_read
+        run.promised(), run.reads(), run.life_of_reads()
     ),
     "reads": _reads,
     "replica_equality": _replica_equality,

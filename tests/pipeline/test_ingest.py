@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from highwater_checker.history import decode
 from highwater_checker.judging import judge_run
-from highwater_checker.lives_of_sends import UNKNOWN_LIFE
+from highwater_checker.lives_of_records import UNKNOWN_LIFE
 from highwater_checker.probes import decode_probes
 from highwater_checker.segments import ReplicaLog, read_batches
 from highwater_core.messages import NodeSnapshot

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, Acknowledged, HistoryEvent, OperationType
-from highwater_checker.lives_of_sends import ONLY, UNKNOWN_LIFE, LifeOfSend
+from highwater_checker.lives_of_records import ONLY, UNKNOWN_LIFE, LifeOfRecord
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
 
@@ -22,7 +22,7 @@ PlaceInLife = tuple[Place, TopicId]
 def check_inconsistent_offsets(
     acknowledged: Iterable[Acknowledged],
     reads: Iterable[HistoryEvent],
-    life_of_read: Callable[[HistoryEvent], LifeOfSend] = lambda _: ONLY,
+    life_of_read: Callable[[HistoryEvent], LifeOfRecord] = lambda _: ONLY,
 ) -> CheckResult:
     """Find offsets for which two clients, or one twice, got different values.
 
@@ -56,7 +56,7 @@ def _of_sends(acknowledged: Iterable[Acknowledged]) -> Iterator[tuple[PlaceInLif
 
 
 def _of_reads(
-    reads: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfSend]
+    reads: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfRecord]
 ) -> Iterator[tuple[PlaceInLife, str, str]]:
     for event in reads:
         if event.function == POLL and event.type is OperationType.OK:

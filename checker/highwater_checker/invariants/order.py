@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, nobody
-from highwater_checker.lives_of_sends import UNKNOWN_LIFE
+from highwater_checker.lives_of_records import UNKNOWN_LIFE
 from highwater_checker.wording import Wording
 
 SENT_ONCE = 1

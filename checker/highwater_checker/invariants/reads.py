@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, HistoryEvent, OperationType
-from highwater_checker.lives_of_sends import ONLY, UNKNOWN_LIFE, LifeOfSend
+from highwater_checker.lives_of_records import ONLY, UNKNOWN_LIFE, LifeOfRecord
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
@@ -22,7 +22,7 @@ Place = tuple[str, int, int]
 def check_reads(
     history: Sequence[HistoryEvent],
     replicas: Iterable[ReplicaLog],
-    life_of: Callable[[HistoryEvent], LifeOfSend] = lambda _: ONLY,
+    life_of: Callable[[HistoryEvent], LifeOfRecord] = lambda _: ONLY,
     *,
     to_the_end: bool = True,
 ) -> CheckResult:
@@ -34,12 +34,13 @@ def check_reads(
     watermark and above cannot have been read. Where the client reports the high watermark of an
     answer, its records must be below it. In a compacted topic a record may be gone if there is a
     newer one of its key.
-    life_of: the life of its topic in which a record was written. Records of a life that is over
-    or unknown need not be there. Its offset counts as read: a consumer may go on from its position.
+    life_of: the life of its topic in which a record was written. Records of a life that is over or
+    unknown need not be there. An offset that was read in any life counts as read: a consumer may
+    keep its position when its topic is made again.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
     """
-    reads = _Reads()
-    findings = list(_told_otherwise(history, life_of, reads))
+    reads = _reads_of(history, life_of)
+    findings = list(reads.findings)
     for replica in replicas:
         held = {
             (replica.topic, replica.partition, offset): (value or b"").decode("utf-8", "replace")
@@ -60,20 +61,22 @@ def check_reads(
 
 @dataclass(slots=True)
 class _Reads:
-    """What one consumer read.
+    """The records that one consumer read.
 
     keys: the record's key at each place.
     lasting: the first value at each place, of the life that goes on.
+    findings: of reads that contradict an earlier read, or their own answer's high watermark.
     """
 
     keys: dict[Place, str] = field(default_factory=dict)
     lasting: dict[Place, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
 
 
-def _told_otherwise(
-    history: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfSend], reads: _Reads
-) -> Iterator[Finding]:
-    """Put the history's reads into `reads`; yield those that contradict another or their answer."""
+def _reads_of(
+    history: Iterable[HistoryEvent], life_of: Callable[[HistoryEvent], LifeOfRecord]
+) -> _Reads:
+    reads = _Reads()
     first_values: dict[tuple[Place, TopicId], str] = {}
     for event in history:
         if event.function != POLL or event.type is not OperationType.OK:
@@ -83,12 +86,13 @@ def _told_otherwise(
         first = first_values.setdefault((place, life.life), value)
         if first != value and life.life != UNKNOWN_LIFE:
             what = Wording.READ_TWICE.filled(first_value=first, value=value)
-            yield _finding("I9", place, what, operation=event.operation)
+            reads.findings.append(_finding("I9", place, what, operation=event.operation))
         if not life.is_over:
             reads.lasting.setdefault(place, value)
         if 0 <= event.high_watermark <= event.offset:
             what = Wording.READ_UNCOMMITTED.filled(value=value, high_watermark=event.high_watermark)
-            yield _finding("I9", place, what, operation=event.operation)
+            reads.findings.append(_finding("I9", place, what, operation=event.operation))
+    return reads
 
 
 def _differences(

@@ -10,7 +10,7 @@ from typing import TypeVar
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
 from highwater_checker.lives import Life, Lives, deleted_topics
-from highwater_checker.lives_of_sends import LifeOfSend, LivesOfSends
+from highwater_checker.lives_of_records import LifeOfRecord, LivesOfRecords
 from highwater_checker.looks import Look, decode_looks
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
@@ -51,7 +51,7 @@ class Evidence:
     final_look: Look | None
     histories: Histories
     sends: Sends
-    lives: LivesOfSends
+    lives: LivesOfRecords
     traces: tuple[TraceEvent, ...]
     logs: ReplicaLogs
     looks: tuple[Look, ...] = ()
@@ -68,7 +68,7 @@ class Evidence:
         """Return the consumers' reads, by process."""
         return polls_in(self.histories)
 
-    def life_of_read(self, event: HistoryEvent) -> LifeOfSend:
+    def life_of_read(self, event: HistoryEvent) -> LifeOfRecord:
         """Return the life of the topic in which the record that was read was written."""
         at = TopicPartition(event.topic, event.partition)
         return self.lives.of_read(at, event.offset, event.time_ns)
@@ -201,15 +201,15 @@ def _unexplained_starts(
     ]
 
 
-def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> LivesOfSends:
+def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> LivesOfRecords:
     """Return the topics' lives: only for those that were deleted the run's clock is needed."""
     clock = read_document(CLOCK, folder, unread) if deleted_topics(traces) else None
-    lives = LivesOfSends(traces, None if clock is None else clock.start_wall_ns)
+    lives = LivesOfRecords(traces, None if clock is None else clock.start_wall_ns)
     unread += [f"{topic} was deleted, and no clock tells when" for topic in lives.untold]
     return lives
 
 
-def _with_lives(sends: Sends, lives: LivesOfSends) -> Sends:
+def _with_lives(sends: Sends, lives: LivesOfRecords) -> Sends:
     """Return the sends, each acknowledged one with its life in the topic."""
     told = tuple(
         replace(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_checker.lives_of_sends import ONLY_LIFE, UNKNOWN_LIFE
+from highwater_checker.lives_of_records import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, RUNS, Tables
 

@@ -1,6 +1,6 @@
 """In which life of its topic a record was acknowledged or read: OPERATIONS' life and is_over.
 
-Of topics that were never deleted both are null. The rule is highwater_checker.lives_of_sends'; of
+Of topics that were never deleted both are null. The rule is highwater_checker.lives_of_records'; of
 each topic that was deleted, one worker has all operations and all that traces tell of its lives.
 """
 
@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from highwater_checker.history import POLL, SEND
 from highwater_checker.lives import deleted_topics
-from highwater_checker.lives_of_sends import TELLING, UNKNOWN, LivesOfSends
+from highwater_checker.lives_of_records import TELLING, UNKNOWN, LivesOfRecords
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_pipeline.tables import EVENTS, OPERATIONS
@@ -39,7 +39,7 @@ def with_lives(operations: pa.Table, events: pa.Table, start_wall_ns: int | None
     names = pa.array(sorted(deleted))
     is_appended = pc.equal(told["kind"], EventKind.LOG_APPENDED.value)
     told = told.filter(pc.or_(pc.invert(is_appended), pc.is_in(told["topic"], names)))
-    lives = LivesOfSends(_events_of(told.to_pylist()), start_wall_ns)
+    lives = LivesOfRecords(_events_of(told.to_pylist()), start_wall_ns)
     is_one = pc.is_in(operations["topic"], names)
     others = operations.filter(pc.invert(is_one))
     return pa.concat_tables([others, _told(operations.filter(is_one), lives)])
@@ -74,10 +74,10 @@ def with_lives_by_topic(
 def _of_one_topic(operations: pa.Table, told: pa.Table) -> pa.Table:
     events = told.to_pylist()
     start_wall_ns = events[0]["start_wall_ns"] if events else None
-    return _told(operations, LivesOfSends(_events_of(events), start_wall_ns))
+    return _told(operations, LivesOfRecords(_events_of(events), start_wall_ns))
 
 
-def _told(operations: pa.Table, lives: LivesOfSends) -> pa.Table:
+def _told(operations: pa.Table, lives: LivesOfRecords) -> pa.Table:
     """Return the operations of deleted topics with their lives, known of sends and reads alone."""
     rows: list[dict[str, Any]] = operations.to_pylist()
     begun = {

@@ -20,7 +20,7 @@ TELLING = (*_BEGIN, EventKind.LOG_APPENDED, EventKind.TOPIC_DELETED, EventKind.T
 
 
 @dataclass(frozen=True, slots=True)
-class LifeOfSend:
+class LifeOfRecord:
     """life: the topic's id; a number for a topic without ids.
     is_over: whether the logs at the run's end need not have its records: the life ended before, or
     is unknown."""
@@ -29,8 +29,8 @@ class LifeOfSend:
     is_over: bool = False
 
 
-ONLY = LifeOfSend()
-UNKNOWN = LifeOfSend(UNKNOWN_LIFE, is_over=True)
+ONLY = LifeOfRecord()
+UNKNOWN = LifeOfRecord(UNKNOWN_LIFE, is_over=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Ends:
         return self._ends[count - 1] if count else 0
 
 
-class LivesOfSends:
+class LivesOfRecords:
     """Finds the lives of sends and reads by leaders' trace events, and by times.
 
     The life is that of the only topic whose leaders traced an append at the record's offset between
@@ -96,7 +96,7 @@ class LivesOfSends:
 
     def of(
         self, at: TopicPartition, offset: int, invoked_ns: int, acknowledged_ns: int
-    ) -> LifeOfSend:
+    ) -> LifeOfRecord:
         """Return the life in which a record at the offset was acknowledged.
 
         Units: times by the clients' clock, from the run's start.
@@ -105,7 +105,7 @@ class LivesOfSends:
         from_ns, to_ns = start_ns + invoked_ns, start_ns + acknowledged_ns
         return self._only(at, set(self._appended(at, offset, from_ns, to_ns)), from_ns, to_ns)
 
-    def of_read(self, at: TopicPartition, offset: int, read_ns: int) -> LifeOfSend:
+    def of_read(self, at: TopicPartition, offset: int, read_ns: int) -> LifeOfRecord:
         """Return the life of a record that a consumer returned from the offset.
 
         Units: the time by the clients' clock, from the run's start.
@@ -120,7 +120,7 @@ class LivesOfSends:
 
     def _only(
         self, at: TopicPartition, lives: set[TopicId], from_ns: int, to_ns: int
-    ) -> LifeOfSend:
+    ) -> LifeOfRecord:
         """Return the only one of the lives; without any, the only one that existed in that time."""
         spans = self._spans.get(at.topic)
         if spans is None:
@@ -131,7 +131,9 @@ class LivesOfSends:
         if len(lives) != 1:
             return UNKNOWN
         life = lives.pop()
-        return LifeOfSend(life, all(each.to_ns is not None for each in spans if each.life == life))
+        return LifeOfRecord(
+            life, all(each.to_ns is not None for each in spans if each.life == life)
+        )
 
     def _appended(
         self, at: TopicPartition, offset: int, from_ns: int, to_ns: int
