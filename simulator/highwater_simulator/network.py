@@ -31,6 +31,10 @@ MAX_RETRANSMISSIONS = 5
 """Most losses of one segment in a row, so that it is late by 6.2 s at most."""
 
 
+_RANKS = 4_096
+"""Of so many draws of a heavy-tailed latency one is the longest."""
+
+
 class Plane(StrEnum):
     """The kind of traffic on a link; each plane can be cut alone."""
 
@@ -46,6 +50,11 @@ class Latency(Protocol):
     @property
     def maximum_ns(self) -> int: ...
 
+    @property
+    def tail_ns(self) -> int:
+        """How far above maximum_ns the longest draw is."""
+        ...
+
     def draw_ns(self, rng: Rng) -> int: ...
 
 
@@ -55,6 +64,10 @@ class EvenLatency:
 
     minimum_ns: int = 100_000
     maximum_ns: int = 600_000
+
+    @property
+    def tail_ns(self) -> int:
+        return 0
 
     def draw_ns(self, rng: Rng) -> int:
         return rng.randrange(self.minimum_ns, self.maximum_ns)
@@ -72,9 +85,16 @@ class HeavyTailedLatency:
     minimum_ns: int = 100_000
     maximum_ns: int = 600_000
 
+    @property
+    def tail_ns(self) -> int:
+        return self._at_rank_ns(1) - self.maximum_ns
+
     def draw_ns(self, rng: Rng) -> int:
-        rank = rng.randrange(1, 4_097)
-        return self.minimum_ns + (self.maximum_ns - self.minimum_ns) * (4_096 - rank) // (15 * rank)
+        return self._at_rank_ns(rng.randrange(1, _RANKS + 1))
+
+    def _at_rank_ns(self, rank: int) -> int:
+        span_ns = self.maximum_ns - self.minimum_ns
+        return self.minimum_ns + span_ns * (_RANKS - rank) // (15 * rank)
 
 
 class Link:

@@ -22,6 +22,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_simulator import liveness
+from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
 from highwater_simulator.final_checks import check_end
 from highwater_simulator.injector import FaultInjector, Outcome
@@ -45,6 +46,8 @@ CONFIG_WITHIN_MS = 2_000
 """Once all is healed and idle: until every broker goes by what is configured."""
 CHECKPOINT_WITHIN_MS = 10_000
 """Time to write a checkpoint, beyond two of its intervals."""
+LATE_MESSAGES = 2
+"""So many messages in a row may take the longest that their link's latency allows."""
 NS_PER_US = 1_000
 STEP_MS = 20
 """How often a phase's end is checked."""
@@ -118,6 +121,8 @@ class PlanRun:
         self._at_the_end = at_the_end
         self.faults_begin_ns: int | None = None
         network = plan.network
+        latency = _latency(network)
+        self._late_ms = LATE_MESSAGES * -(-latency.tail_ns // NS_PER_MS)
         self.world = World(
             plan.seed,
             SimulatedTopology(
@@ -130,7 +135,7 @@ class PlanRun:
                 through_codecs=network.through_codecs,
                 shuffles_ties=network.shuffles_ties,
                 sends_file_from_bytes=network.sends_file_from_bytes,
-                latency=_latency(network),
+                latency=latency,
             ),
         )
         flagged = tuple(
@@ -260,9 +265,8 @@ class PlanRun:
 
         async def send() -> None:
             key = "probe" if is_compacted(self.world, at.topic) else ""
-            outcome = await self.load.admin.send(
-                at.topic, at.partition, value, PROBE_WITHIN_MS, key=key
-            )
+            within_ms = PROBE_WITHIN_MS + self._late_ms
+            outcome = await self.load.admin.send(at.topic, at.partition, value, within_ms, key=key)
             outcomes.append(outcome.error or ErrorCode.NONE.name)
 
         self.load.admin.runtime.start("probe", send())
@@ -392,13 +396,13 @@ class PlanRun:
     # ------------------------------------------------------------ helpers
 
     def _await(self, missing: Callable[[], Missing | None], within_ms: int) -> None:
-        """Run the world until nothing is missing.
+        """Run the world until nothing is missing; late messages get their time beyond within_ms.
 
         Raises:
-            _Failed: something is still missing after within_ms.
+            _Failed: something is still missing then.
         """
         kernel = self.world.kernel
-        for _ in range(within_ms // STEP_MS):
+        for _ in range((within_ms + self._late_ms) // STEP_MS):
             if missing() is None:
                 return
             kernel.run_for(STEP_MS)
