@@ -5,10 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
+CLASSES_STAMP := $(VENV)/.spark-classes
+# What is compiled once is not compiled anew by each of the hundreds of commands that tests start.
+unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 2
 # A worker that a test ends is a failure; xdist hangs when it replaces one (its issue 1378).
-# One worker keeps a core busy, the other waits for containers (tests/conftest.py).
-TEST_WORKERS ?= 2
+# One worker keeps a core busy, the others wait for containers (tests/conftest.py).
+TEST_WORKERS ?= 3
 WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's.
@@ -35,10 +38,13 @@ $(STAMP): locks/dev.txt pyproject.toml scripts/set-up
 	@PYTHON=$(PYTHON) scripts/set-up $(VENV)
 	@touch $@
 
-setup-pipeline: $(PIPELINE_STAMP) ## Likewise, with Spark for the pipeline (0.8 GB more).
+setup-pipeline: $(CLASSES_STAMP) ## Likewise, with Spark for the pipeline (0.8 GB more).
 
 $(PIPELINE_STAMP): locks/pipeline.txt $(STAMP)
 	@PYTHON=$(PYTHON) scripts/set-up $(VENV) pipeline
+	@touch $@
+
+$(CLASSES_STAMP): $(PIPELINE_STAMP)
 	@echo "set-up: Spark's classes are recorded once: a minute now, ten seconds less each time" >&2
 	@$(BIN)/python -m highwater_pipeline.class_archive
 	@touch $@
@@ -57,7 +63,7 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 	  || [ $$? = 2 ]; \
 	else echo "no Java is here: the pipeline's report is left out" >&2; fi
 
-lint: setup-pipeline ## Check formatting, rules, types, imports and the generated protobuf code.
+lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports and the generated protobuf code.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -70,14 +76,14 @@ unit: setup-pipeline ## Run the tests that need no containers.
 
 test: ## Run every check and every test.
 	@scripts/test-tools
-	@$(MAKE) --no-print-directory -j2 lint images
+	@$(MAKE) --no-print-directory -j3 lint images setup-pipeline
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FRESH_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-full: ## Likewise, with the full matrix in containers and more schedules.
 	@scripts/test-tools
-	@$(MAKE) --no-print-directory -j2 lint images
+	@$(MAKE) --no-print-directory -j3 lint images setup-pipeline
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)
