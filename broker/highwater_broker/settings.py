@@ -15,6 +15,7 @@ from highwater_core.networks import check_announced, parse_networks
 from highwater_core.topic_configs import (
     BROKER_DEFAULTS,
     BadTopicConfig,
+    ConfigType,
     parse_config,
     parse_topic_config,
 )
@@ -263,20 +264,25 @@ class BrokerSettings:
             {} if text == EVERY_BROKER_KEYS[REPLICA_FETCHERS].default else {REPLICA_FETCHERS: text}
         )
 
-    def described(self) -> tuple[tuple[str, str], ...]:
-        """Return the settings that DescribeConfigs lists and only a restart changes."""
+    def described(self) -> tuple[tuple[str, ConfigType, str], ...]:
+        """Return (name, type, text) of the settings that DescribeConfigs lists and only a restart
+        changes."""
         return (
-            ("broker.id", str(self.node_id)),
-            ("connections.max.idle.ms", str(self.connections_max_idle_ms)),
-            ("log.dirs", ",".join(self.log_folder_paths)),
-            ("default.replication.factor", str(self.default_replication_factor)),
-            ("max.connections", str(self.max_connections)),
-            ("max.connections.per.ip", str(self.max_connections_per_ip)),
-            ("num.partitions", str(self.num_partitions)),
-            ("auto.create.topics.enable", str(self.auto_create_topics_enable).lower()),
-            ("producer.id.expiration.ms", str(self.producer_id_expiration_ms)),
-            ("queued.max.request.bytes", str(self.queued_max_request_bytes)),
-            ("replica.lag.time.max.ms", str(self.replica_lag_time_max_ms)),
-            ("socket.request.max.bytes", str(self.socket_request_max_bytes)),
-            ("zookeeper.session.timeout.ms", str(self.session_timeout_ms)),
+            ("broker.id", ConfigType.INT, str(self.node_id)),
+            ("connections.max.idle.ms", ConfigType.LONG, str(self.connections_max_idle_ms)),
+            ("log.dirs", ConfigType.STRING, ",".join(self.log_folder_paths)),
+            ("default.replication.factor", ConfigType.INT, str(self.default_replication_factor)),
+            ("max.connections", ConfigType.INT, str(self.max_connections)),
+            ("max.connections.per.ip", ConfigType.INT, str(self.max_connections_per_ip)),
+            ("num.partitions", ConfigType.INT, str(self.num_partitions)),
+            (
+                "auto.create.topics.enable",
+                ConfigType.BOOLEAN,
+                str(self.auto_create_topics_enable).lower(),
+            ),
+            ("producer.id.expiration.ms", ConfigType.INT, str(self.producer_id_expiration_ms)),
+            ("queued.max.request.bytes", ConfigType.LONG, str(self.queued_max_request_bytes)),
+            ("replica.lag.time.max.ms", ConfigType.LONG, str(self.replica_lag_time_max_ms)),
+            ("socket.request.max.bytes", ConfigType.INT, str(self.socket_request_max_bytes)),
+            ("zookeeper.session.timeout.ms", ConfigType.INT, str(self.session_timeout_ms)),
         )

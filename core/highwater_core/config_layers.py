@@ -82,7 +82,8 @@ _BROKERS_OWN: Mapping[str, TopicConfigKey] = {
     )
 }
 """Configurations of brokers alone."""
-_KEYS: Mapping[str, TopicConfigKey] = {**TOPIC_CONFIG_KEYS, **_BROKERS_OWN}
+CONFIG_KEYS: Mapping[str, TopicConfigKey] = {**TOPIC_CONFIG_KEYS, **_BROKERS_OWN}
+"""All configurations, by topics' names for them."""
 
 BROKER_NAMES: Mapping[str, str] = {
     CLEANUP_POLICY: "log.cleanup.policy",
@@ -101,7 +102,7 @@ BROKER_NAMES: Mapping[str, str] = {
 """Brokers' names of configurations, by the topics' names where there is one."""
 
 EVERY_BROKER_KEYS: Mapping[str, TopicConfigKey] = {
-    name: replace(_KEYS[topic_name], name=name)
+    name: replace(CONFIG_KEYS[topic_name], name=name)
     for topic_name, name in sorted(BROKER_NAMES.items(), key=lambda item: item[1])
 }
 """Configurations that can be set for all brokers at run time, by name, in alphabetical order."""
@@ -161,10 +162,10 @@ class ConfigLayers:
             (broker_name, self.broker.get(broker_name), source.DYNAMIC_BROKER_CONFIG),
             (broker_name, self.every_broker.get(broker_name), source.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (broker_name, self.started_with.get(name), source.STATIC_BROKER_CONFIG),
-            (broker_name, _KEYS[name].default, source.DEFAULT_CONFIG),
+            (broker_name, CONFIG_KEYS[name].default, source.DEFAULT_CONFIG),
         )
         return tuple(SetValue(*layer) for layer in layers if layer[1] is not None)  # type: ignore[arg-type]
 
     def value(self, name: str) -> ConfigValue:
         """Return the value that is in force."""
-        return _KEYS[name].parse(self.values(name)[0].text)
+        return CONFIG_KEYS[name].parse(self.values(name)[0].text)

@@ -1,4 +1,4 @@
-"""Tests have the same names in every process, or the two workers of a run refuse to begin.
+"""Tests have the same names in every process, or the workers of a run refuse to begin.
 
 So every run of `make test` shows it for two hash seeds, and this for those left out there too.
 """

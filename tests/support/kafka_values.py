@@ -253,15 +253,27 @@ def epoch_responses(_version: int) -> st.SearchStrategy[Any]:
     return st.builds(messages.OffsetForLeaderEpochResponse, grouped(result))
 
 
-def describe_configs_requests(_version: int) -> st.SearchStrategy[Any]:
+def describe_configs_requests(version: int) -> st.SearchStrategy[Any]:
     resource = st.builds(configs.ConfigResource, int8s, texts, st.none() | tuples_of(texts))
-    return st.builds(configs.DescribeConfigsRequest, tuples_of(resource), st.booleans())
+    return st.builds(
+        configs.DescribeConfigsRequest,
+        tuples_of(resource),
+        st.booleans(),
+        since(version, 3, st.booleans(), False),
+    )
 
 
-def describe_configs_responses(_version: int) -> st.SearchStrategy[Any]:
+def describe_configs_responses(version: int) -> st.SearchStrategy[Any]:
     synonym = st.builds(configs.ConfigSynonym, texts, optional_texts, int8s)
     entry = st.builds(
-        configs.ConfigEntry, texts, optional_texts, int8s, st.booleans(), tuples_of(synonym)
+        configs.ConfigEntry,
+        texts,
+        optional_texts,
+        int8s,
+        st.booleans(),
+        tuples_of(synonym),
+        since(version, 3, int8s, configs.UNKNOWN_TYPE),
+        since(version, 3, optional_texts, None),
     )
     resource = st.builds(
         configs.DescribedConfig, errors, optional_texts, int8s, texts, tuples_of(entry)

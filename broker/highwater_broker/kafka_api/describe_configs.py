@@ -12,9 +12,15 @@ from dataclasses import replace
 from highwater_broker.kafka_api.seams import Configs, KafkaApiSettings
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
-from highwater_core.config_layers import BROKER_NAMES, ConfigLayers, ConfigSource, SetValue
+from highwater_core.config_layers import (
+    BROKER_NAMES,
+    CONFIG_KEYS,
+    ConfigLayers,
+    ConfigSource,
+    SetValue,
+)
 from highwater_core.errors import ErrorCode
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, TopicConfigKey
 from highwater_wire.kafka.config_messages import (
     ConfigEntry,
     ConfigResource,
@@ -26,7 +32,7 @@ from highwater_wire.kafka.config_messages import (
 )
 from highwater_wire.kafka.text import quoted
 
-EntryOf = Callable[[str, Sequence[SetValue]], ConfigEntry]
+EntryOf = Callable[[TopicConfigKey, str, Sequence[SetValue]], ConfigEntry]
 
 
 class DescribeConfigsHandler:
@@ -58,7 +64,8 @@ class DescribeConfigsHandler:
         own = [each for each in resources if self._is_own(each)]
         broker = await self._configs.broker_layers() if own else None
 
-        entry_of = _entry_with_synonyms if request.include_synonyms else _entry
+        def entry_of(key: TopicConfigKey, name: str, values: Sequence[SetValue]) -> ConfigEntry:
+            return _entry(key, name, values, request)
 
         def describe(resource: ConfigResource) -> DescribedConfig:
             if resource.resource_type == ConfigResourceType.TOPIC:
@@ -90,7 +97,11 @@ class DescribeConfigsHandler:
             message = "the topic's configuration cannot be read at present"
             return _refused(resource, ErrorCode.REQUEST_TIMED_OUT, message)
         return _described(
-            resource, {name: entry_of(name, layers.values(name)) for name in TOPIC_CONFIG_KEYS}
+            resource,
+            {
+                name: entry_of(key, name, layers.values(name))
+                for name, key in TOPIC_CONFIG_KEYS.items()
+            },
         )
 
     def _describe_broker(
@@ -107,27 +118,33 @@ class DescribeConfigsHandler:
         entries: dict[str, ConfigEntry] = {}
         if name:
             source = ConfigSource.STATIC_BROKER_CONFIG
-            for key, text in self._settings.broker_configs:
-                of_start = entry_of(key, (SetValue(key, text, source),))
-                entries[key] = replace(of_start, read_only=True)
+            for key, kind, text in self._settings.broker_configs:
+                known = TopicConfigKey(key, kind, text, "")
+                of_start = entry_of(known, key, (SetValue(key, text, source),))
+                entries[key] = replace(of_start, read_only=True, documentation=None)
         for topic_key, key in BROKER_NAMES.items():
             values = layers.values(topic_key)
             if not name:
                 of_every = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
                 values = tuple(each for each in values if each.source is of_every)
             if values:
-                entries[key] = entry_of(key, values)
+                entries[key] = entry_of(CONFIG_KEYS[topic_key], key, values)
         return _described(resource, entries)
 
 
-def _entry(name: str, values: Sequence[SetValue]) -> ConfigEntry:
-    """Return the value in force, the first of the values."""
-    return ConfigEntry(name, values[0].text, values[0].source)
-
-
-def _entry_with_synonyms(name: str, values: Sequence[SetValue]) -> ConfigEntry:
+def _entry(
+    key: TopicConfigKey, name: str, values: Sequence[SetValue], request: DescribeConfigsRequest
+) -> ConfigEntry:
+    """Return the value in force, the first of the values, with what the request asks for."""
     synonyms = tuple(ConfigSynonym(each.name, each.text, each.source) for each in values)
-    return replace(_entry(name, values), synonyms=synonyms)
+    return ConfigEntry(
+        name,
+        values[0].text,
+        values[0].source,
+        synonyms=synonyms if request.include_synonyms else (),
+        type=key.type.value,
+        documentation=key.documentation if request.include_documentation else None,
+    )
 
 
 def _merged(resources: Iterable[ConfigResource]) -> list[ConfigResource]:

@@ -11,7 +11,7 @@ from highwater_broker.partition import Partition
 from highwater_core.config_layers import ConfigLayers
 from highwater_core.ids import NodeId, ProducerId, TopicPartition
 from highwater_core.messages import ControllerCommand, ControllerResponse
-from highwater_core.topic_configs import CLEANUP_POLICY
+from highwater_core.topic_configs import CLEANUP_POLICY, ConfigType
 from highwater_wire.kafka.messages import ApiVersionRange
 
 Response = TypeVar("Response", bound=ControllerResponse)
@@ -118,6 +118,6 @@ class KafkaApiSettings:
     """The longest wait of any request."""
     data_folder: str = ""
     """What holds the broker's log folders."""
-    broker_configs: tuple[tuple[str, str], ...] = ()
+    broker_configs: tuple[tuple[str, ConfigType, str], ...] = ()
     """The settings of this broker's start for DescribeConfigs."""
     offsets_topic: OffsetsTopicSettings = OffsetsTopicSettings()

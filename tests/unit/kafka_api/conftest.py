@@ -30,6 +30,7 @@ from highwater_core.ids import (
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
 from highwater_core.ports import CallFailed, Ports
+from highwater_core.topic_configs import ConfigType
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.messages import ApiVersionRange
@@ -152,7 +153,10 @@ class ApiWorld:
             data_folder="/data",
             default_partition_count=4,
             default_replication_factor=3,
-            broker_configs=(("num.partitions", "4"), ("broker.id", "0")),
+            broker_configs=(
+                ("num.partitions", ConfigType.INT, "4"),
+                ("broker.id", ConfigType.INT, "0"),
+            ),
             **settings,
         )
         self.groups_log = LogInMemory(self.runtime)

@@ -10,8 +10,9 @@ from highwater_core.check import BugFound
 from highwater_core.config_layers import EVERY_BROKER_KEYS, ConfigSource
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import ProducerId
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS
+from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, ConfigType
 from highwater_wire.kafka.config_messages import (
+    UNKNOWN_TYPE,
     ConfigEntry,
     ConfigResource,
     DescribeConfigsRequest,
@@ -146,7 +147,21 @@ def test_of_every_broker_is_told_only_what_was_set(world: Any) -> None:
     assert world.ask(describe(4, "")).resources[0].entries == ()
     world.configs.every_broker = {"log.roll.ms": "5"}
     (described,) = world.ask(describe(4, "")).resources
-    assert described.entries == (ConfigEntry("log.roll.ms", "5", 3),)
+    assert described.entries == (ConfigEntry("log.roll.ms", "5", 3, type=ConfigType.LONG.value),)
+
+
+def test_types_are_told_and_what_a_key_means_where_it_is_asked_for(world: Any) -> None:
+    world.cluster({"t": [1]})
+    resources = tuple(ConfigResource(*each, None) for each in ((2, "t"), (4, "0")))
+    plain = world.ask(DescribeConfigsRequest(resources)).resources
+    asked = world.ask(DescribeConfigsRequest(resources, include_documentation=True)).resources
+    for topic, broker in (plain, asked):
+        types = {entry.name: entry.type for entry in (*topic.entries, *broker.entries)}
+        assert UNKNOWN_TYPE not in types.values()
+        assert (types["retention.bytes"], types["cleanup.policy"]) == (5, 7)
+        assert (types["broker.id"], types["unclean.leader.election.enable"]) == (3, 1)
+    assert {entry.documentation for each in plain for entry in each.entries} == {None}
+    assert all(entry.documentation for entry in asked[0].entries)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from highwater_wire.kafka.config_messages import (
+    UNKNOWN_TYPE,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlteredConfigResult,
@@ -33,6 +34,7 @@ def read_describe_configs_request(entity: Any, _version: int) -> DescribeConfigs
             for item in rows(entity.resources)
         ),
         entity.include_synonyms,
+        getattr(entity, "include_documentation", False),
     )
 
 
@@ -49,7 +51,7 @@ def write_describe_configs_request(value: DescribeConfigsRequest, schema: Schema
             for item in value.resources
         ),
         include_synonyms=value.include_synonyms,
-        include_documentation=False,
+        include_documentation=value.include_documentation,
     )
 
 
@@ -79,6 +81,8 @@ def _read_entry(entity: Any) -> ConfigEntry:
         synonyms=tuple(
             ConfigSynonym(each.name, each.value, each.source) for each in rows(entity.synonyms)
         ),
+        type=getattr(entity, "config_type", UNKNOWN_TYPE),
+        documentation=getattr(entity, "documentation", None),
     )
 
 
@@ -114,7 +118,8 @@ def _write_entry(value: ConfigEntry, schema: Schema) -> Any:
             )
             for each in value.synonyms
         ),
-        documentation=None,
+        config_type=value.type,
+        documentation=fitting(value.documentation),
     )
 
 

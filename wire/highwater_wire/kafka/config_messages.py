@@ -11,6 +11,9 @@ from enum import IntEnum
 
 from highwater_core.errors import ErrorCode
 
+UNKNOWN_TYPE = 0
+"""The type of a configuration that is not told."""
+
 
 class ConfigResourceType(IntEnum):
     TOPIC = 2
@@ -28,10 +31,12 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class DescribeConfigsRequest:
-    """include_synonyms: return each value with the ones that would be in force without it."""
+    """include_synonyms: return each value with the ones that would be in force without it.
+    include_documentation: return what each key means (from version 3 on)."""
 
     resources: tuple[ConfigResource, ...]
     include_synonyms: bool = False
+    include_documentation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,19 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """The value in force and its source; synonyms, where requested, begin with it."""
+    """The value in force and its source; synonyms, where requested, begin with it.
+
+    type is one of highwater_core.topic_configs.ConfigType, or UNKNOWN_TYPE; versions below 3 have
+    neither it nor documentation (KIP-569).
+    """
 
     name: str
     value: str | None
     source: int
     read_only: bool = False
     synonyms: tuple[ConfigSynonym, ...] = ()
+    type: int = UNKNOWN_TYPE
+    documentation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

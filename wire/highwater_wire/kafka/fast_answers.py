@@ -179,13 +179,12 @@ def _described(resource: DescribedConfig, version: int) -> bytes:
     out.append(_BYTE(resource.resource_type))
     out.append(_text(resource.resource_name))
     out.append(_INT32(len(resource.entries)))
-    # From 3 on: of an unknown type, and without documentation.
-    end = b"\x00" + _NULL if version >= 3 else b""
     for entry in resource.entries:
         out.append(_text(entry.name) + _text(entry.value))
         out.append(_CONFIG_V1(entry.read_only, entry.source, False, len(entry.synonyms)))
         out.extend([_synonym(each) for each in entry.synonyms])
-        out.append(end)
+        if version >= 3:
+            out.append(_BYTE(entry.type) + _text(entry.documentation))
     return b"".join(out)
 
 
