@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from highwater_checker.history import COMMIT, FETCH_COMMITTED, OperationType
 from highwater_client.metadata import METADATA_TIMEOUT_MS, Brokers
-from highwater_client.outcomes import judge_answer, judge_failure
+from highwater_client.offset_history import OffsetHistory
+from highwater_client.outcomes import TryResult, judge_answer, judge_failure
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, Offset, TopicPartition
@@ -26,7 +27,7 @@ from highwater_wire.kafka.messages import FindCoordinatorRequest
 
 REQUEST_TIMEOUT_MS = 7_000
 """Longer than a coordinator waits for a commit by default."""
-NO_COORDINATOR = "no coordinator was found"
+NO_COORDINATOR = TryResult("no coordinator was found", may_be_there=False, may_retry=True)
 
 
 class OffsetCommitter:
@@ -44,15 +45,15 @@ class OffsetCommitter:
         self._transport = transport
         self._brokers = Brokers(transport, bootstrap)
         self._group_id = group_id
-        self._recorder = recorder
+        self._history = OffsetHistory(recorder, group_id)
         self._coordinator: Endpoint | None = None
 
     async def commit(self, at: TopicPartition, offset: int) -> OperationType:
         """Commit the offset once, and return what became of it."""
-        operation_id = self._begin(COMMIT, at, offset)
+        operation_id = self._history.begin(COMMIT, at, offset)
         coordinator = await self._find()
         if coordinator is None:
-            return self._end(operation_id, COMMIT, at, offset, NO_COORDINATOR, may_be_there=False)
+            return self._end(operation_id, COMMIT, at, offset, NO_COORDINATOR)
         item = OffsetToCommit(at.topic, at.partition, Offset(offset))
         request = OffsetCommitRequest(self._group_id, (item,))
         try:
@@ -62,15 +63,13 @@ class OffsetCommitter:
             result = judge_answer(response.partitions[0].error)
         except CallFailed as failure:
             result = judge_failure(failure)
-        return self._end(
-            operation_id, COMMIT, at, offset, result.error, may_be_there=result.may_be_there
-        )
+        return self._end(operation_id, COMMIT, at, offset, result)
 
     async def fetch(self, at: TopicPartition) -> int | None:
         """Return the committed offset, -1 where there is none, None where nobody says so now."""
-        operation_id = self._begin(FETCH_COMMITTED, at, -1)
+        operation_id = self._history.begin(FETCH_COMMITTED, at)
         coordinator = await self._find()
-        error, offset = NO_COORDINATOR, -1
+        result, offset = NO_COORDINATOR, -1
         if coordinator is not None:
             request = OffsetFetchRequest((GroupToFetch(self._group_id, (at,)),))
             try:
@@ -78,13 +77,12 @@ class OffsetCommitter:
                     coordinator, "committer", request, REQUEST_TIMEOUT_MS
                 )
                 (group,) = response.groups
-                code = group.error or group.partitions[0].error
-                error = code.name if code is not ErrorCode.NONE else ""
-                offset = -1 if error else group.partitions[0].offset
+                result = judge_answer(group.error or group.partitions[0].error)
+                offset = -1 if result.error else group.partitions[0].offset
             except CallFailed as failure:
-                error = str(failure)
-        self._end(operation_id, FETCH_COMMITTED, at, offset, error, may_be_there=False)
-        return None if error else offset
+                result = judge_failure(failure)
+        self._end(operation_id, FETCH_COMMITTED, at, offset, result)
+        return None if result.error else offset
 
     async def _find(self) -> Endpoint | None:
         if self._coordinator is None:
@@ -96,29 +94,10 @@ class OffsetCommitter:
                 self._coordinator = Endpoint(found.host, found.port)
         return self._coordinator
 
-    def _begin(self, function: str, at: TopicPartition, offset: int) -> int:
-        operation_id = self._recorder.new_operation()
-        self._recorder.record(
-            OperationType.INVOKE, operation_id, function, *at, self._group_id, offset
-        )
-        return operation_id
-
     def _end(
-        self,
-        operation_id: int,
-        function: str,
-        at: TopicPartition,
-        offset: int,
-        error: str,
-        *,
-        may_be_there: bool,
+        self, operation_id: int, function: str, at: TopicPartition, offset: int, result: TryResult
     ) -> OperationType:
         """Record the outcome; after an error the coordinator is looked for anew."""
-        kind = OperationType.OK
-        if error:
+        if result.error:
             self._coordinator = None
-            kind = OperationType.INFO if may_be_there else OperationType.FAIL
-        self._recorder.record(
-            kind, operation_id, function, *at, self._group_id, offset, error=error
-        )
-        return kind
+        return self._history.end(operation_id, function, at, offset, result)

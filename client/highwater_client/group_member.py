@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from highwater_checker.history import COMMIT, FETCH_COMMITTED
 from highwater_client.assignment import (
     CONSUMER,
     RANGE,
@@ -22,6 +23,9 @@ from highwater_client.assignment import (
     encode_subscription,
 )
 from highwater_client.metadata import METADATA_TIMEOUT_MS, Brokers
+from highwater_client.offset_history import OffsetHistory
+from highwater_client.outcomes import judge_answer, judge_failure
+from highwater_client.recorder import HistoryRecorder
 from highwater_client.settings import backoff_after
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, Offset, TopicPartition
@@ -87,19 +91,27 @@ class GroupMember:
         settings: GroupSettings,
         *,
         client_id: str = "member",
+        history: OffsetHistory | None = None,
         on_assigned: Callable[[Assigned], None] = lambda _: None,
         on_revoked: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """on_revoked: told the generation in which nothing may be read any more, at once."""
+        """history: gets what becomes of commits, and which offsets the member was told.
+
+        on_revoked: told the generation in which nothing may be read any more, at once.
+        """
         self._runtime = runtime
         self._transport = transport
         self._brokers = Brokers(transport, bootstrap)
         self._settings = settings
         self._client_id = client_id
+        self._history = history or OffsetHistory(
+            HistoryRecorder(runtime.now_ns, client_id), settings.group_id
+        )
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._coordinator: Endpoint | None = None
         self._stopping = runtime.event()
+        self._leaves = True
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
         self.last_error = ""
@@ -108,7 +120,7 @@ class GroupMember:
     # ------------------------------------------------------------ from outside
 
     async def run(self) -> None:
-        """Be a member until stop(), whatever becomes of coordinators; then leave the group."""
+        """Be a member until stop(), whatever becomes of coordinators; then disconnect."""
         failures = 0
         while not self._stopping.is_set():
             try:
@@ -121,9 +133,14 @@ class GroupMember:
             if failures:
                 rest_ms = backoff_after(failures, self._settings.retry_backoff_ms)
                 await self._stopping.wait(rest_ms)
-        await self._leave()
+        if self._leaves:
+            await self._leave()
+        if self._coordinator is not None:
+            self._transport.disconnect(self._coordinator, "group")
 
-    def stop(self) -> None:
+    def stop(self, *, leaves: bool = True) -> None:
+        """Have it leave the group, or stay away as if it had crashed."""
+        self._leaves = leaves
         self._stopping.set()
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> ErrorCode | None:
@@ -138,10 +155,16 @@ class GroupMember:
             self.member_id,
             self._settings.group_instance_id,
         )
+        begun = {at: self._history.begin(COMMIT, at, each) for at, each in offsets.items()}
         try:
             answer = await self._call(coordinator, request)
-        except CallFailed:
+        except CallFailed as failed:
+            for at, operation_id in begun.items():
+                result = judge_failure(failed)
+                self._history.end(operation_id, COMMIT, at, offsets[at], result)
             return None
+        for (at, operation_id), told in zip(begun.items(), answer.partitions, strict=True):
+            self._history.end(operation_id, COMMIT, at, offsets[at], judge_answer(told.error))
         return next((each.error for each in answer.partitions if each.error), ErrorCode.NONE)
 
     # ------------------------------------------------------------ one generation
@@ -255,7 +278,11 @@ class GroupMember:
         )
 
     async def _assign(self, joined: JoinGroupResponse) -> tuple[MemberAssignment, ...]:
-        """Return what the leader assigns; nothing of a topic that nobody knows now."""
+        """Return what the leader assigns; nothing of a topic that does not exist.
+
+        Raises:
+            CallFailed: no broker tells the topics' partitions.
+        """
         subscriptions: dict[str, tuple[str, ...]] = {}
         for member in joined.members:
             try:
@@ -266,10 +293,10 @@ class GroupMember:
         answer = await self._brokers.ask_any(
             "metadata", MetadataRequest(topics), METADATA_TIMEOUT_MS
         )
-        counts: dict[str, int] = {}
-        if answer is not None:
-            self._brokers.learn(answer)
-            counts = {topic.name: len(topic.partitions) for topic in answer.topics}
+        if answer is None:
+            raise CallFailed("no broker tells how many partitions there are", sent=False)
+        self._brokers.learn(answer)
+        counts = {topic.name: len(topic.partitions) for topic in answer.topics}
         shares = assign_ranges(subscriptions, counts)
         return tuple(
             MemberAssignment(member_id, encode_assignment(partitions))
@@ -281,14 +308,24 @@ class GroupMember:
     ) -> dict[TopicPartition, Offset] | None:
         """Return where to go on in each partition, None where that is not told now."""
         wanted = GroupToFetch(self._settings.group_id, tuple(partitions))
-        answer = await self._call(coordinator, OffsetFetchRequest((wanted,), require_stable=True))
-        (group,) = answer.groups
-        if group.error is not ErrorCode.NONE:
-            self._note(group.error)
+        begun = {at: self._history.begin(FETCH_COMMITTED, at) for at in partitions}
+        request = OffsetFetchRequest((wanted,), require_stable=True)
+        try:
+            (group,) = (await self._call(coordinator, request)).groups
+        except CallFailed as failed:
+            for at, operation_id in begun.items():
+                self._history.end(operation_id, FETCH_COMMITTED, at, -1, judge_failure(failed))
+            raise
+        told = {TopicPartition(each.topic, each.partition): each for each in group.partitions}
+        errors = {at: group.error or told[at].error for at in partitions}
+        for at, operation_id in begun.items():
+            result, offset = judge_answer(errors[at]), -1 if errors[at] else told[at].offset
+            self._history.end(operation_id, FETCH_COMMITTED, at, offset, result)
+        failure = next((error for error in errors.values() if error), group.error)
+        if failure:
+            self._note(failure)
             return None
-        return {
-            TopicPartition(each.topic, each.partition): each.offset for each in group.partitions
-        }
+        return {at: told[at].offset for at in partitions}
 
     async def _leave(self) -> None:
         """Tell the coordinator, once: if it does not hear it, the session timeout will do.

@@ -1,0 +1,37 @@
+"""A group's commits and fetches of offsets in a client's history: one operation a partition."""
+
+from __future__ import annotations
+
+from highwater_checker.history import COMMIT, OperationType
+from highwater_client.outcomes import TryResult
+from highwater_client.recorder import HistoryRecorder
+from highwater_core.ids import TopicPartition
+
+
+class OffsetHistory:
+    """One client's operations on the offsets of one group."""
+
+    def __init__(self, recorder: HistoryRecorder, group_id: str) -> None:
+        self._recorder = recorder
+        self._group_id = group_id
+
+    def begin(self, function: str, at: TopicPartition, offset: int = -1) -> int:
+        """Record the operation's beginning, and return its id."""
+        operation_id = self._recorder.new_operation()
+        self._recorder.record(
+            OperationType.INVOKE, operation_id, function, *at, self._group_id, offset
+        )
+        return operation_id
+
+    def end(
+        self, operation_id: int, function: str, at: TopicPartition, offset: int, result: TryResult
+    ) -> OperationType:
+        """Record the outcome, and return it; of a fetch that failed nothing is unknown."""
+        kind = OperationType.OK
+        if result.error:
+            is_unknown = function == COMMIT and result.may_be_there
+            kind = OperationType.INFO if is_unknown else OperationType.FAIL
+        self._recorder.record(
+            kind, operation_id, function, *at, self._group_id, offset, error=result.error
+        )
+        return kind
