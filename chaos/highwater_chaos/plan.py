@@ -31,8 +31,9 @@ from highwater_core.events import EventKind
 
 FORMAT = 2
 MAX_IN_FLIGHT = 5
-ACKS_ALL = -1
 """Requests on one connection; clients refuse more."""
+ACKS_ALL = -1
+MOST_MEMBERS = 100
 SENDFILE_FROM_BYTES = 32 * 1024
 """From here on brokers send records by sendfile."""
 _TOPIC_BOUNDS: Mapping[str, Bounds] = {"partitions": (1, None), "min_insync_replicas": (1, None)}
@@ -46,6 +47,13 @@ _PRODUCER_BOUNDS: Mapping[str, Bounds] = {
     "delivery_timeout_ms": (1, None),
     "value_bytes": (0, 1_000_000),
     "keys": (0, None),
+}
+_GROUP_BOUNDS: Mapping[str, Bounds] = {
+    "members": (1, MOST_MEMBERS),
+    "commit_every_ms": (1, None),
+    "stays_ms": (0, None),
+    "session_timeout_ms": (1, None),
+    "request_timeout_ms": (1, None),
 }
 
 
@@ -136,10 +144,29 @@ class Consumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str = "t"
 
 
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer group: its members share a topic's partitions, and commit what they have read.
+
+    They read on from the committed offsets, and from the start where there are none.
+    """
+
+    topic: str = "t"
+    members: int = 2
+    commit_every_ms: int = 200
+    """How often a member commits what it has read since."""
+    stays_ms: int = 0
+    """How long a member stays before it leaves, or every other time stays away without a word; then
+    it comes again as a new one. The later ones stay longer. 0: all stay."""
+    session_timeout_ms: int = 6_000
+    """Brokers take no less, unless group_min_session_timeout_ms says so."""
+    request_timeout_ms: int = 2_000
+
+
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topics: tuple[Topic, ...] = (Topic(),)
     producers: tuple[Producer, ...] = (Producer(),)
     consumers: tuple[Consumer, ...] = (Consumer(),)
+    groups: tuple[Group, ...] = ()
 
 
 class Observed(StrEnum):
@@ -292,10 +319,26 @@ def node_names(topology: PlanTopology) -> tuple[str, ...]:
 
 
 def client_names(workload: Workload) -> tuple[str, ...]:
-    """Return the names of all clients: producers p0, p1, ..., then consumers c0, c1, ..."""
+    """Return the names of all clients: producers p0, p1, ..., consumers c0, c1, ..., and members.
+
+    The members of the first group are g0m0, g0m1, ...
+    """
     producers = (f"p{number}" for number in range(len(workload.producers)))
     consumers = (f"c{number}" for number in range(len(workload.consumers)))
-    return (*producers, *consumers)
+    members = (name for number in range(len(workload.groups))
+               for name in member_names(workload, number))  # fmt: skip
+    return (*producers, *consumers, *members)
+
+
+def group_name(number: int) -> str:
+    """Return the id of the group: g0, g1, ..."""
+    return f"g{number}"
+
+
+def member_names(workload: Workload, number: int) -> tuple[str, ...]:
+    """Return the names of the group's members, as clients: g0m0, g0m1, ..."""
+    count = workload.groups[number].members
+    return tuple(f"{group_name(number)}m{member}" for member in range(count))
 
 
 # ---------------------------------------------------------------- problems
@@ -366,11 +409,16 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
         yield from (f"producer p{number}: {what}" for what in wrong)
         if producer.idempotent and not (producer.acks == ACKS_ALL and producer.retries):
             yield f"producer p{number} is idempotent, without acks -1 or without retries"
+    for number, group in enumerate(workload.groups):
+        wrong = problems_of_numbers(group, _GROUP_BOUNDS)
+        yield from (f"group {group_name(number)}: {what}" for what in wrong)
     compacted = {topic.name for topic in workload.topics if topic.is_compacted}
     for number, producer in enumerate(workload.producers):
         if producer.topic in compacted and not producer.keys:
             yield f"producer p{number} writes without keys to a compacted topic"
-    clients: tuple[Producer | Consumer, ...] = (*workload.producers, *workload.consumers)
+    clients: tuple[Producer | Consumer | Group, ...] = (
+        *workload.producers, *workload.consumers, *workload.groups,
+    )  # fmt: skip
     for client in clients:
         if client.topic not in topics:
             yield f"a client of topic {client.topic!r}, which there is not"

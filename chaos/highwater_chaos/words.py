@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from highwater_chaos import faults as f
-from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When
+from highwater_chaos.plan import Group, Observed, Plan, PlanTopology, Producer, Step, Topic, When
 
 _ACKS = {-1: "all", 0: "0", 1: "1"}
 
@@ -79,6 +79,8 @@ def say_plan(plan: Plan) -> Iterator[str]:
         yield _say_producer(producer)
     if plan.workload.consumers:
         yield counted(len(plan.workload.consumers), "consumer")
+    for group in plan.workload.groups:
+        yield _say_group(group)
     for step in plan.steps:
         yield say_step(step)
     kept = f" for {', '.join(plan.core)}; the others stay cut off" if plan.core else ""
@@ -132,3 +134,9 @@ def _say_producer(producer: Producer) -> str:
         shown.append("idempotent")
     rate = f"{producer.rate_per_s} records a second"
     return f"a producer to {producer.topic}: {rate}, {', '.join(shown)}"
+
+
+def _say_group(group: Group) -> str:
+    shown = f"a group of {counted(group.members, 'member')} that read {group.topic}"
+    shown += f" and commit every {group.commit_every_ms} ms"
+    return f"{shown}, and go and come every {group.stays_ms} ms" if group.stays_ms else shown

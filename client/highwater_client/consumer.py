@@ -7,7 +7,7 @@ Deviation: its fetches carry no leader epoch (KIP-320), as clients before that d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from highwater_checker.history import POLL, HistoryEvent, OperationType
@@ -52,11 +52,19 @@ class Consumer:
         now_ns: Callable[[], int] | None = None,
         on_event: Callable[[HistoryEvent], None] | None = None,
         on_read: OnRead | None = None,
+        recorder: HistoryRecorder | None = None,
+        positions: Mapping[int, int] | None = None,
     ) -> None:
+        """recorder: of a history that it shares, instead of one of its own.
+
+        positions: where partitions are read from, that are not read from their start.
+        """
         self._runtime = runtime
         self._transport = transport
         self._settings = settings
-        self._recorder = HistoryRecorder(now_ns or runtime.now_ns, process, on_event=on_event)
+        self._recorder = recorder or HistoryRecorder(
+            now_ns or runtime.now_ns, process, on_event=on_event
+        )
         self._on_read = on_read
         self._scope = runtime.scope("Consumer")
         self._leaders = Leaders(
@@ -70,6 +78,8 @@ class Consumer:
             partition: AssignedPartition(settings.topic, partition, settings.partition_max_bytes)
             for partition in settings.partitions
         }
+        for partition, offset in (positions or {}).items():
+            self._partitions[partition].place(offset)
         self._by_leader: dict[Endpoint, dict[AssignedPartition, None]] = {}
         self._progress = Progress(runtime)
         self._stopping = runtime.event()

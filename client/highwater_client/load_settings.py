@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from highwater_chaos.plan import Workload
+from highwater_chaos.plan import Workload, group_name, member_names
+from highwater_client.group_reader import GroupReaderSettings
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 
 LATEST_EVERY_MS = 250
@@ -43,3 +44,22 @@ def consumer_settings(workload: Workload) -> list[ConsumerSettings]:
         )
         for consumer in workload.consumers
     ]
+
+
+def member_settings(workload: Workload) -> dict[str, GroupReaderSettings]:
+    """Return the settings of each member of each group, by its name as a client.
+
+    The members of a group do not go all at once: each stays longer than those before it.
+    """
+    return {
+        name: GroupReaderSettings(
+            group_name(number),
+            group.topic,
+            commit_every_ms=group.commit_every_ms,
+            stays_ms=group.stays_ms * (2 + member) // 2,
+            session_timeout_ms=group.session_timeout_ms,
+            request_timeout_ms=group.request_timeout_ms,
+        )
+        for number, group in enumerate(workload.groups)
+        for member, name in enumerate(member_names(workload, number))
+    }

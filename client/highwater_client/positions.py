@@ -45,6 +45,11 @@ class AssignedPartition:
         self.has_ended = False
         self._fetch: FetchPartition | None = None
 
+    def place(self, offset: int) -> None:
+        """Read on from this offset."""
+        self.position = offset
+        self.has_been_placed = True
+
     def fetch_partition(self) -> FetchPartition:
         """Return the partition's part of a Fetch; the same object for the same position."""
         position = Offset(self.position or 0)

@@ -1,4 +1,4 @@
-"""A plan's clients in a world: producers, consumers, and one that creates topics."""
+"""A plan's clients in a world: producers, consumers, groups, and one that creates topics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from highwater_chaos.faults import ANY
-from highwater_chaos.plan import Plan, Topic
+from highwater_chaos.plan import Plan, Topic, member_names
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.consumer import Consumer
-from highwater_client.load_settings import consumer_settings, producer_settings
+from highwater_client.group_reader import GroupReader, GroupReaderSettings
+from highwater_client.load_settings import consumer_settings, member_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import NodeId, TopicPartition
@@ -24,7 +25,7 @@ from highwater_simulator.world import World
 
 CREATE_WITHIN_MS = 10_000
 
-C = TypeVar("C", bound=Producer | Consumer)
+C = TypeVar("C", bound=Producer | Consumer | GroupReader)
 
 
 class LoadClient(Generic[C]):
@@ -79,6 +80,10 @@ class Load:
             LoadClient(world, f"c{number}", functools.partial(self._consumer, settings))
             for number, settings in enumerate(consumer_settings(plan.workload))
         ]
+        self.members = {
+            name: LoadClient(world, name, functools.partial(self._member, settings))
+            for name, settings in member_settings(plan.workload).items()
+        }
 
     def _producer(self, settings: ProducerSettings, host: SimulatedClient, name: str) -> Producer:
         return Producer(
@@ -94,6 +99,18 @@ class Load:
 
     def _consumer(self, settings: ConsumerSettings, host: SimulatedClient, name: str) -> Consumer:
         return Consumer(
+            host.runtime,
+            host.transport,
+            host.bootstrap,
+            settings,
+            process=name,
+            now_ns=host.stamp_ns,
+        )
+
+    def _member(
+        self, settings: GroupReaderSettings, host: SimulatedClient, name: str
+    ) -> GroupReader:
+        return GroupReader(
             host.runtime,
             host.transport,
             host.bootstrap,
@@ -118,8 +135,10 @@ class Load:
                 each.start_again()
 
     @property
-    def _clients(self) -> tuple[LoadClient[Producer] | LoadClient[Consumer], ...]:
-        return (*self.producers, *self.consumers)
+    def _clients(
+        self,
+    ) -> tuple[LoadClient[Producer] | LoadClient[Consumer] | LoadClient[GroupReader], ...]:
+        return (*self.producers, *self.consumers, *self.members.values())
 
     def _note(self, name: str, event: HistoryEvent) -> None:
         if event.type is not OperationType.INVOKE:
@@ -173,20 +192,33 @@ class Load:
             client.begin()
 
     def stop_writing(self) -> None:
+        """Have producers write no more, and the members of groups stay."""
         for producer in self.producers:
             producer.now.stop()
+        for member in self.members.values():
+            member.now.stay()
 
     def has_stopped_writing(self) -> bool:
         """Return whether every record of the plan has its outcome."""
         return all(each.task is None or each.task.is_done() for each in self.producers)
 
     def have_read_up_to(self, high_watermarks: dict[TopicPartition, int]) -> bool:
-        """Return whether every consumer has read its partitions up to these offsets."""
-        return all(
+        """Return whether every consumer has read up to these offsets, and groups committed them."""
+        workload = self._plan.workload
+        have_committed = all(
+            any(
+                self.members[name].now.committed(at.partition) >= offset
+                for name in member_names(workload, number)
+            )
+            for number, group in enumerate(workload.groups)
+            for at, offset in high_watermarks.items()
+            if at.topic == group.topic
+        )
+        return have_committed and all(
             (consumer.now.position(at.partition) or 0) >= offset
             for number, consumer in enumerate(self.consumers)
             for at, offset in high_watermarks.items()
-            if at.topic == self._plan.workload.consumers[number].topic
+            if at.topic == workload.consumers[number].topic
         )
 
     def sent(self) -> list[SentBy]:
@@ -199,12 +231,28 @@ class Load:
         return [*found, SentBy(self.admin.history, -1)]
 
     def read(self) -> list[ReadBy]:
-        """Return the consumers' histories."""
-        return [
+        """Return the consumers' histories, and of each group one for all members together."""
+        workload = self._plan.workload
+        consumers = [
             ReadBy(incarnation.history, planned.topic, to_the_end=incarnation is consumer.now)
-            for consumer, planned in zip(self.consumers, self._plan.workload.consumers, strict=True)
+            for consumer, planned in zip(self.consumers, workload.consumers, strict=True)
             for incarnation in consumer.incarnations
         ]
+        groups = [
+            ReadBy(self._history_of(member_names(workload, number)), group.topic)
+            for number, group in enumerate(workload.groups)
+        ]
+        return [*consumers, *groups]
+
+    def _history_of(self, members: Sequence[str]) -> list[HistoryEvent]:
+        """Return the history of these members together, in the order of time."""
+        found = [
+            event
+            for name in members
+            for incarnation in self.members[name].incarnations
+            for event in incarnation.history
+        ]
+        return sorted(found, key=lambda event: event.time_ns)
 
     def histories(self) -> list[HistoryEvent]:
         """Return every client's history, one after the other."""

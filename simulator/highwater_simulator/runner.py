@@ -42,6 +42,8 @@ WRITE_ON_MS = 400
 SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
+TRIES_TO_REBALANCE = 4
+"""A member may be missed, another one join late, and one ask a coordinator that is no more."""
 CONFIG_WITHIN_MS = 2_000
 """Once all is healed and idle: until every broker goes by what is configured."""
 CHECKPOINT_WITHIN_MS = 10_000
@@ -341,7 +343,7 @@ class PlanRun:
                     return Missing("unseen", f"{at} ends at {log_ends} on its ISR")
             return None
 
-        self._await(missing, READ_WITHIN_MS)
+        self._await(missing, READ_WITHIN_MS + _rebalanced_within_ms(self.plan))
 
     def _await_checkpoints(self, core: Core) -> None:
         """I15: each broker's high watermarks of now are in its next checkpoint."""
@@ -432,6 +434,13 @@ class PlanRun:
 def _changes_minimum(plan: Plan) -> bool:
     """Return whether a step changes how many must be in sync."""
     return any(isinstance(step.do, ChangeConfig) and step.do.key == KEY for step in plan.steps)
+
+
+def _rebalanced_within_ms(plan: Plan) -> int:
+    """Return the time for groups to miss a member, agree on who reads what, and go on reading."""
+    groups = plan.workload.groups
+    waits_ms = (each.session_timeout_ms + each.request_timeout_ms for each in groups)
+    return TRIES_TO_REBALANCE * max(waits_ms, default=0)
 
 
 def _lets_records_go(plan: Plan) -> bool:

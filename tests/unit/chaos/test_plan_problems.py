@@ -14,6 +14,7 @@ from highwater_chaos.draw import Draw
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_chaos.plan import (
     MAX_IN_FLIGHT,
+    Group,
     Network,
     Observed,
     Plan,
@@ -44,6 +45,10 @@ def producer(**changes: Any) -> Plan:
     return Plan(1, workload=Workload(producers=(replace(Producer(), **changes),)))
 
 
+def group(**changes: Any) -> Plan:
+    return Plan(1, workload=Workload(groups=(replace(Group(), **changes),)))
+
+
 def step(fault: f.Fault, when: When | None = None) -> Plan:
     return Plan(1, steps=(Step(0, fault, when),))
 
@@ -72,6 +77,12 @@ def broker_setting(name: str, value: int) -> Plan:
         (producer(linger_ms=-1), "producer p0: linger_ms: -1 is not at least 0"),
         (producer(request_timeout_ms=0), "producer p0: request_timeout_ms: 0 is not at least 1"),
         (producer(delivery_timeout_ms=0), "producer p0: delivery_timeout_ms: 0 is not at least 1"),
+        (group(members=0), "group g0: members: 0 is not from 1 to 100"),
+        (group(commit_every_ms=0), "group g0: commit_every_ms: 0 is not at least 1"),
+        (group(stays_ms=-1), "group g0: stays_ms: -1 is not at least 0"),
+        (group(session_timeout_ms=0), "group g0: session_timeout_ms: 0 is not at least 1"),
+        (group(request_timeout_ms=0), "group g0: request_timeout_ms: 0 is not at least 1"),
+        (group(topic="u"), "a client of topic 'u', which there is not"),
         (broker_setting("log_lag_ms", 1), "'log_lag_ms' is not a broker setting"),
         (broker_setting("node_id", 1), "'node_id' is not a broker setting"),
         (broker_setting("segment_bytes", -1), "segment_bytes: -1 is not from 14 to 2147483647"),

@@ -10,6 +10,7 @@ from highwater_chaos.plan import (
     BadPlan,
     Consumer,
     Expected,
+    Group,
     Observed,
     Plan,
     PlanTopology,
@@ -97,7 +98,11 @@ def test_a_plan_says_cluster_load_steps_and_healing() -> None:
     plan = Plan(
         seed=1,
         topology=PlanTopology(brokers=2, controllers=1),
-        workload=Workload((Topic(replication_factor=2),), (Producer(max_in_flight=5),)),
+        workload=Workload(
+            (Topic(replication_factor=2),),
+            (Producer(max_in_flight=5),),
+            groups=(Group(), Group(members=1, stays_ms=900)),
+        ),
         steps=(Step(1, f.Kill("broker-0")),),
         core=("broker-1", "controller-1000"),
         quiet_after_ms=100,
@@ -107,6 +112,8 @@ def test_a_plan_says_cluster_load_steps_and_healing() -> None:
         "topic t: 1 partition, 2 replicas, min.insync.replicas 1",
         "a producer to t: 20 records a second, acks=all, 5 requests in flight",
         "1 consumer",
+        "a group of 2 members that read t and commit every 200 ms",
+        "a group of 1 member that read t and commit every 200 ms, and go and come every 900 ms",
         "at 1 ms: kill broker-0",
         "at 100 ms all is healed for broker-1, controller-1000; the others stay cut off",
     ]
