@@ -9,6 +9,7 @@ from pathlib import Path
 
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import HistoryEvent
 from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
@@ -41,7 +42,7 @@ from highwater_checker.requirements import (
     histories_are_whole,
     replicas_were_read,
 )
-from highwater_checker.run_folder.documents import Excused
+from highwater_checker.run_folder.documents import Excused, PromisedGroup
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.run_folder.histories import incarnations_of
 from highwater_checker.verdict import Requirement, Verdict, judge
@@ -137,8 +138,9 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
 
 
 def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
-    """Yield a check of each consumer, of all its processes; the last one must read to the end.
+    """Yield a check of each consumer and group, of all its processes.
 
+    A consumer's last process must read to the end, a group's processes together.
     Without a final look, reads are compared with each other alone.
     """
     logs = evidence.logs.all()
@@ -156,6 +158,26 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
         ]
         if found:
             yield _merged(f"{consumer.client}: {found[0].check}", found)
+    for group in evidence.promises.groups:
+        own = [log for log in logs if log.topic == group.topic]
+        found_of_group = check_reads(
+            _history_of_members(group, evidence),
+            own,
+            evidence.life_of_read,
+            to_the_end=evidence.promises.to_the_end,
+        )
+        yield replace(found_of_group, check=f"{group.group_id}: {found_of_group.check}")
+
+
+def _history_of_members(group: PromisedGroup, evidence: Evidence) -> list[HistoryEvent]:
+    """Return what all members of the group did, in the order of time."""
+    events = (
+        event
+        for member in group.members
+        for process in incarnations_of(member, evidence.histories)
+        for event in evidence.histories[process]
+    )
+    return sorted(events, key=lambda event: event.time_ns)
 
 
 def _merged(check: str, results: Sequence[CheckResult]) -> CheckResult:

@@ -49,10 +49,12 @@ def histories_are_whole(
     processes: those with a history.
     torn: histories that end in half a line, of processes that were not killed.
     """
-    for kind, clients in (("producer", promises.producers), ("consumer", promises.consumers)):
-        for each in clients:
-            has_history = bool(incarnations_of(each.client, processes))
-            yield Requirement(f"{kind} {each.client} left a history", has_history, "there is none")
+    clients = [("producer", each.client) for each in promises.producers]
+    clients += [("consumer", each.client) for each in promises.consumers]
+    clients += [("member", member) for group in promises.groups for member in group.members]
+    for kind, client in clients:
+        has_history = bool(incarnations_of(client, processes))
+        yield Requirement(f"{kind} {client} left a history", has_history, "there is none")
     missing = incarnations_missing(processes)
     yield Requirement(
         "every start of a client left a history", not missing, f"there is none of {missing}"

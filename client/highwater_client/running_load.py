@@ -6,16 +6,17 @@ the end), "quit". Each is answered with a report of its result; progress is repo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from highwater_chaos.plan import Topic
+from highwater_chaos.plan import Group, Topic, member_names
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.admin import Admin
 from highwater_client.consumer import Consumer
+from highwater_client.group_reader import GroupReader
 from highwater_client.load_job import LoadJob
-from highwater_client.load_settings import consumer_settings, producer_settings
+from highwater_client.load_settings import consumer_settings, member_settings, producer_settings
 from highwater_client.producer import Producer
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Rng, Transport
@@ -23,6 +24,8 @@ from highwater_core.runtime import Queue, Runtime
 
 CREATE_WITHIN_MS = 30_000
 READ_WITHIN_MS = 30_000
+CATCH_UP_MS = 2_000
+"""How long one member is awaited: it may be assigned other partitions meanwhile."""
 TELL_EVERY_MS = 200
 POLL_MS = 20
 
@@ -75,6 +78,7 @@ class RunningLoad:
         self._reading = process.runtime.scope("consumers")
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
+        self._members: dict[str, GroupReader] = {}
 
         def now_ns() -> int:
             return process.runtime.now_ns() - job.start_ns
@@ -105,6 +109,18 @@ class RunningLoad:
                     now_ns=now_ns,
                     on_event=self._recorder(name),
                 )
+            )
+
+        for member, settings in member_settings(job.workload).items():
+            name = process_name(member, job.incarnation)
+            self._members[member] = GroupReader(
+                process.runtime,
+                process.transport(name),
+                job.bootstrap,
+                settings,
+                process=name,
+                now_ns=now_ns,
+                on_event=self._recorder(name),
             )
 
     async def run(self) -> None:
@@ -146,11 +162,15 @@ class RunningLoad:
             self._writing.spawn("Producer", producer.run())
         for consumer in self._consumers:
             self._reading.spawn("Consumer", consumer.run())
+        for member in self._members.values():
+            self._reading.spawn("Member", member.run())
         self._reading.spawn("Progress", self._tell_again_and_again())
 
     async def _stop_writing(self) -> None:
         for producer in self._producers:
             producer.stop()
+        for member in self._members.values():
+            member.stay()
         while self._writing.tasks():
             await self._runtime.sleep(POLL_MS)
 
@@ -158,7 +178,23 @@ class RunningLoad:
         for number, consumer in enumerate(self._consumers):
             if not await consumer.caught_up(READ_WITHIN_MS):
                 return f"consumer {number} has not read to the end"
+        for number, group in enumerate(self._job.workload.groups):
+            members = [self._members[name] for name in member_names(self._job.workload, number)]
+            if not await self._has_read_to_the_end(group, members):
+                return f"group {number} has not read to the end and committed it"
         return ""
+
+    async def _has_read_to_the_end(self, group: Group, members: Sequence[GroupReader]) -> bool:
+        """Return whether the members together do so in time, whoever reads what by then."""
+        topics = {topic.name: topic.partitions for topic in self._job.workload.topics}
+        wanted = set(range(topics[group.topic]))
+        end_ms = self._runtime.now_ms() + READ_WITHIN_MS
+        while self._runtime.now_ms() < end_ms:
+            read = [each for member in members for each in await member.caught_up(CATCH_UP_MS)]
+            if wanted <= set(read):
+                return True
+            await self._runtime.sleep(POLL_MS)
+        return False
 
     # ------------------------------------------------------------ reports
 

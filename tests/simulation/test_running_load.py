@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from highwater_chaos.plan import Consumer, Producer, Topic, Workload
-from highwater_checker.history import HistoryEvent, sends_of
+from highwater_chaos.plan import Consumer, Group, Producer, Topic, Workload
+from highwater_checker.history import POLL, HistoryEvent, sends_of
 from highwater_client.load_job import LoadJob
 from highwater_client.running_load import LoadReport, RunningLoad
 from highwater_core.ids import TopicPartition
@@ -20,6 +20,7 @@ WORKLOAD = Workload(
     topics=(Topic(partitions=2, min_insync_replicas=2),),
     producers=(Producer(rate_per_s=50), Producer(rate_per_s=50, acks=1)),
     consumers=(Consumer(),),
+    groups=(Group(members=1, stays_ms=400),),
 )
 
 
@@ -91,9 +92,12 @@ def test_load_creates_topics_writes_reads_to_the_end_and_tells() -> None:
     assert process.done()[1:] == [
         ("start", ""), ("stop", ""), ("dance", "there is no such command"), ("read", ""),
     ]  # fmt: skip
-    assert set(process.files) == {"history/p0.jsonl", "history/p1.jsonl", "history/c0.jsonl"}
+    assert set(process.files) == {f"history/{name}.jsonl" for name in ("p0", "p1", "c0", "g0m0")}
     sends = [sends_of(process.files[f"history/p{number}.jsonl"]) for number in range(2)]
     last = process.told[-1]
     assert last.acknowledged == last.sent == sum(len(each.acknowledged) for each in sends) > 50
-    assert last.read == last.acknowledged
+    member = process.files["history/g0m0.jsonl"]
+    read_by_group = {(e.partition, e.offset) for e in member if e.function == POLL}
+    assert len(read_by_group) == last.acknowledged
+    assert last.read >= 2 * last.acknowledged
     assert any(report.done == "" for report in process.told), "progress is told meanwhile"

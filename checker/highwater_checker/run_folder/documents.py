@@ -140,6 +140,15 @@ class PromisedConsumer:
 
 
 @dataclass(frozen=True, slots=True)
+class PromisedGroup:
+    """A consumer group whose members, by their names as clients, together read all of a topic."""
+
+    group_id: str
+    topic: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Promises:
     """The promises to a run's clients, and the requirements at its end.
 
@@ -154,6 +163,7 @@ class Promises:
     topics: tuple[PromisedTopic, ...] = ()
     producers: tuple[PromisedProducer, ...] = ()
     consumers: tuple[PromisedConsumer, ...] = ()
+    groups: tuple[PromisedGroup, ...] = ()
     least_acknowledged: int = 1
     to_the_end: bool = True
     only_in_sync: bool = False

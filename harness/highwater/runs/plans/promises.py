@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_chaos.plan import Plan
+from highwater_chaos.plan import Plan, group_name, member_names
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
     WATCHED,
     PromisedConsumer,
+    PromisedGroup,
     PromisedProducer,
     PromisedTopic,
     Promises,
@@ -20,8 +21,9 @@ KEPT_IN_SIMULATOR = (WATCHED.name, EXCUSED.name)
 
 
 def promises_of(plan: Plan, least_share: float) -> Promises:
-    """Return the promises of the plan's clients in containers: p0, p1, ... write; c0, c1, ... read.
+    """Return the promises of the plan's clients in containers.
 
+    p0, p1, ... write; c0, c1, ... read alone, and g0m0, g0m1, ... as members of a group.
     least_share: the share of the records that a run without faults would acknowledge that must be
         acknowledged, where the plan does not expect more.
     """
@@ -41,6 +43,10 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
         consumers=tuple(
             PromisedConsumer(f"c{number}", each.topic)
             for number, each in enumerate(workload.consumers)
+        ),
+        groups=tuple(
+            PromisedGroup(group_name(number), each.topic, member_names(workload, number))
+            for number, each in enumerate(workload.groups)
         ),
         least_acknowledged=max(1, int(expected * least_share), asked),
         kept=KEPT_IN_CONTAINERS,
