@@ -19,6 +19,7 @@ from highwater_core.fail_points import FailPoint
 from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
 from highwater_simulator.draws import Targets
+from highwater_simulator.group_draws import with_groups
 from highwater_simulator.late_motifs import LATE_MOTIFS, contested_election, late_answers
 from highwater_simulator.motifs import zombie_leader
 from highwater_simulator.strangers import EXTREMES, NAMES
@@ -318,6 +319,11 @@ def _idempotent(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_settings(plan, {"segment_bytes": 600}) if draw.chance(0.3) else plan
 
 
+def _groups(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Groups read as well, and commit what they have read."""
+    return with_groups(plan, draw, may_lose=given.may_lose) if draw.chance(0.25) else plan
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -336,6 +342,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "expanded topics": _expanded_topics,
     "compacted": _compacted,
     "idempotent": _idempotent,
+    "groups": _groups,
 }
 """The functions by the names of their random streams."""
 
