@@ -164,7 +164,7 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
             _history_of_members(group, evidence),
             own,
             evidence.life_of_read,
-            to_the_end=evidence.promises.to_the_end,
+            to_the_end=group.to_the_end and evidence.promises.to_the_end,
         )
         yield replace(found_of_group, check=f"{group.group_id}: {found_of_group.check}")
 

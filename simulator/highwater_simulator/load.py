@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from highwater_chaos.faults import ANY
-from highwater_chaos.plan import Plan, Topic, member_names
+from highwater_chaos.plan import Plan, Topic, group_name, member_names
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.consumer import Consumer
 from highwater_client.group_reader import GroupReader, GroupReaderSettings
@@ -203,23 +203,25 @@ class Load:
         return all(each.task is None or each.task.is_done() for each in self.producers)
 
     def have_read_up_to(self, high_watermarks: dict[TopicPartition, int]) -> bool:
-        """Return whether every consumer has read up to these offsets, and groups committed them."""
-        workload = self._plan.workload
-        have_committed = all(
-            any(
-                self.members[name].now.committed(at.partition) >= offset
-                for name in member_names(workload, number)
-            )
-            for number, group in enumerate(workload.groups)
-            for at, offset in high_watermarks.items()
-            if at.topic == group.topic
-        )
-        return have_committed and all(
+        """Return whether every consumer has read its partitions up to these offsets."""
+        return all(
             (consumer.now.position(at.partition) or 0) >= offset
             for number, consumer in enumerate(self.consumers)
             for at, offset in high_watermarks.items()
-            if at.topic == workload.consumers[number].topic
+            if at.topic == self._plan.workload.consumers[number].topic
         )
+
+    def group_that_lags(self, high_watermarks: dict[TopicPartition, int]) -> str:
+        """Return a group that has not committed these offsets of its topic, "" without one."""
+        workload = self._plan.workload
+        for number, group in enumerate(workload.groups):
+            members = [self.members[name].now for name in member_names(workload, number)]
+            for at, offset in high_watermarks.items():
+                if at.topic == group.topic and not any(
+                    member.committed(at.partition) >= offset for member in members
+                ):
+                    return group_name(number)
+        return ""
 
     def sent(self) -> list[SentBy]:
         """Return the producers' histories, with their promises."""
@@ -230,7 +232,7 @@ class Load:
         ]
         return [*found, SentBy(self.admin.history, -1)]
 
-    def read(self) -> list[ReadBy]:
+    def read(self, *, groups_to_the_end: bool) -> list[ReadBy]:
         """Return the consumers' histories, and of each group one for all members together."""
         workload = self._plan.workload
         consumers = [
@@ -239,7 +241,11 @@ class Load:
             for incarnation in consumer.incarnations
         ]
         groups = [
-            ReadBy(self._history_of(member_names(workload, number)), group.topic)
+            ReadBy(
+                self._history_of(member_names(workload, number)),
+                group.topic,
+                to_the_end=groups_to_the_end,
+            )
             for number, group in enumerate(workload.groups)
         ]
         return [*consumers, *groups]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from highwater_broker.settings import BrokerSettings
@@ -21,6 +21,7 @@ from highwater_core.config import PROMISES
 from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
 from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
@@ -54,6 +55,7 @@ NS_PER_US = 1_000
 STEP_MS = 20
 """How often a phase's end is checked."""
 
+_OFFSETS_FACTOR = "offsets_topic_replication_factor"
 _CHECKPOINT_INTERVAL = "high_watermark_checkpoint_interval_ms"
 _DEFAULTS = BrokerSettings(node_id=NodeId(0))
 
@@ -88,6 +90,8 @@ class RunResult:
     """Every incarnation of a client, also without an operation."""
     faults_begin_ns: int | None = None
     """The virtual time from which the plan's steps count, None where the run ended before."""
+    groups_are_served: bool = True
+    """Whether groups could go on at the end: healed nodes coordinate and commit."""
 
     @property
     def passed(self) -> bool:
@@ -122,6 +126,7 @@ class PlanRun:
         self.plan = plan
         self._at_the_end = at_the_end
         self.faults_begin_ns: int | None = None
+        self._groups_are_served = True
         network = plan.network
         latency = _latency(network)
         self._late_ms = LATE_MESSAGES * -(-latency.tail_ns // NS_PER_MS)
@@ -254,12 +259,28 @@ class PlanRun:
         for topic in self.plan.workload.topics:
             for number in range(topic.partitions):
                 at = TopicPartition(topic.name, number)
-                able = [broker for broker in assigned.get(at, ()) if broker in core.brokers]
-                leadership = self.world.partition_state(at)
-                has_leader = leadership is not None and leadership.leader in core.brokers
-                minimum = least_in_sync(self.world, topic.name, len(assigned.get(at, ())))
-                if has_leader and len(able) >= minimum:
+                if self._takes_records(core, at, assigned.get(at, ())):
                     self._probe_one(at, f"probe-{at}")
+
+    def _takes_records(self, core: Core, at: TopicPartition, replicas: Sequence[int]) -> bool:
+        """Return whether the core leads the partition, and enough of it can be in sync."""
+        able = [broker for broker in replicas if broker in core.brokers]
+        leadership = self.world.partition_state(at)
+        has_leader = leadership is not None and leadership.leader in core.brokers
+        return has_leader and len(able) >= least_in_sync(self.world, at.topic, len(replicas))
+
+    def _serves_groups(self, core: Core) -> bool:
+        """Return whether every group finds a coordinator that can commit, or that can be made."""
+        offsets = {
+            at: replicas
+            for at, replicas in liveness.assignments_of(self.world).items()
+            if at.topic == OFFSETS_TOPIC
+        }
+        if not offsets:
+            settings = self.plan.topology.broker_settings
+            factor = settings.get(_OFFSETS_FACTOR, _DEFAULTS.offsets_topic_replication_factor)
+            return len(core.brokers) >= factor
+        return all(self._takes_records(core, at, replicas) for at, replicas in offsets.items())
 
     def _probe_one(self, at: TopicPartition, value: str, *, is_acknowledged: bool = True) -> None:
         """Send a record; it must be acknowledged, or must not."""
@@ -333,10 +354,14 @@ class PlanRun:
             return
 
     def _read_to_the_end(self, core: Core) -> None:
+        self._groups_are_served = self._serves_groups(core)
+
         def missing() -> Missing | None:
             ends = self._high_watermarks(core)
             if not self.load.have_read_up_to(ends):
                 return Missing("unseen", f"the consumers have not read up to {ends}")
+            if self._groups_are_served and (group := self.load.group_that_lags(ends)):
+                return Missing("unseen", f"group {group} has not read and committed up to {ends}")
             for at in ends:  # late records are on their way to the followers
                 log_ends = self._log_ends_in_isr(at)
                 if len(set(log_ends.values())) > 1:
@@ -388,7 +413,7 @@ class PlanRun:
             isrs,
             ends,
             self.load.sent(),
-            self.load.read(),
+            self.load.read(groups_to_the_end=self._groups_are_served),
             excuses,
             retention=_lets_records_go(self.plan),
         ):
@@ -427,6 +452,7 @@ class PlanRun:
             trace=self.world.trace,
             history=history,
             processes=self.load.processes(),
+            groups_are_served=self._groups_are_served,
             faults_begin_ns=self.faults_begin_ns,
         )
 

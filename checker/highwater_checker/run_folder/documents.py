@@ -141,11 +141,15 @@ class PromisedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class PromisedGroup:
-    """A consumer group whose members, by their names as clients, together read all of a topic."""
+    """A consumer group whose members, by their names as clients, together read a topic.
+
+    to_the_end: it could go on until all was read.
+    """
 
     group_id: str
     topic: str
     members: tuple[str, ...]
+    to_the_end: bool = True
 
 
 @dataclass(frozen=True, slots=True)

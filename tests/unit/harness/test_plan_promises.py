@@ -23,4 +23,4 @@ def test_a_plan_may_ask_for_more_acknowledged_records_than_a_share(
         expected=Expected(least_acknowledged=asked),
     )
     assert promises_of(plan, 0.1).least_acknowledged == in_containers
-    assert promises_in_simulator(plan).least_acknowledged == in_simulator
+    assert promises_in_simulator(plan, groups_are_served=True).least_acknowledged == in_simulator

@@ -133,7 +133,8 @@ def _session_timeout_ms(plan: Plan) -> int:
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     """Write promises, looks, clients' histories, each node's trace, and the one of all nodes."""
-    folder.write(PROMISES, promises_in_simulator(result.plan))
+    promises = promises_in_simulator(result.plan, groups_are_served=result.groups_are_served)
+    folder.write(PROMISES, promises)
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, tuple(Excused(*at, start) for at, start in result.excused))
     write_histories(folder, result.history, result.processes)

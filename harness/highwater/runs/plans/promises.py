@@ -53,6 +53,8 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
     )
 
 
-def promises_in_simulator(plan: Plan) -> Promises:
+def promises_in_simulator(plan: Plan, *, groups_are_served: bool) -> Promises:
     """Return the promises in the simulator, where a plan may leave nodes down or cut off."""
-    return replace(promises_of(plan, 0.0), only_in_sync=True, kept=KEPT_IN_SIMULATOR)
+    promises = promises_of(plan, 0.0)
+    groups = tuple(replace(each, to_the_end=groups_are_served) for each in promises.groups)
+    return replace(promises, groups=groups, only_in_sync=True, kept=KEPT_IN_SIMULATOR)
