@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import fields, replace
 
-from highwater_chaos.plan import Network, Plan, Producer, Step, encode_plan, problems_of
+from highwater_chaos.plan import Network, Plan, Step, client_names, encode_plan, problems_of
 from highwater_chaos.words import counted, say_plan
 from highwater_simulator import simpler
 from highwater_simulator.minimal import minimal_number, minimal_subset
@@ -73,7 +73,7 @@ class Size:
             brokers=plan.topology.brokers,
             controllers=plan.topology.controllers,
             partitions=sum(topic.partitions for topic in plan.workload.topics),
-            clients=len(plan.workload.producers) + len(plan.workload.consumers),
+            clients=len(client_names(plan.workload)),
             settings=len(simpler.settings_of(plan)),
             quiet_after_ms=plan.quiet_after_ms,
         )
@@ -346,7 +346,7 @@ class _Search:
         )
 
     def _lighter_workload(self) -> None:
-        for kind in ("consumers", "producers"):
+        for kind in ("groups", "consumers", "producers"):
             minimal_subset(
                 getattr(self.plan.workload, kind),
                 lambda kept, kind=kind: self._try(  # type: ignore[misc]
@@ -356,33 +356,36 @@ class _Search:
         for partitions in range(1, self.plan.workload.topics[0].partitions):
             if self._try(simpler.with_partitions(self.plan, partitions)):
                 break
+        for number in range(len(self.plan.workload.groups)):
+            self._plainer_client("groups", number, size="members")
         for number in range(len(self.plan.workload.producers)):
-            self._plainer_producer(number)
+            self._plainer_client("producers", number, size="rate_per_s")
 
-    def _plainer_producer(self, number: int) -> None:
-        producer = self.plan.workload.producers[number]
-        kept_always = ("topic", "rate_per_s")
+    def _plainer_client(self, kind: str, number: int, size: str) -> None:
+        """Leave out settings of a producer or a group, and lower the size of its load."""
+        client = getattr(self.plan.workload, kind)[number]
         usual = {
             field.name: field.default
-            for field in fields(Producer)
-            if field.name not in kept_always and getattr(producer, field.name) != field.default
+            for field in fields(client)
+            if field.name not in ("topic", size) and getattr(client, field.name) != field.default
         }
         minimal_subset(
             tuple(usual),
             lambda kept: self._try(
-                simpler.with_producer(
+                simpler.with_client(
                     self.plan,
+                    kind,
                     number,
                     **{
-                        name: getattr(producer, name) if name in kept else default
+                        name: getattr(client, name) if name in kept else default
                         for name, default in usual.items()
                     },
                 )
             ),
         )
         minimal_number(
-            producer.rate_per_s,
-            lambda rate: self._try(simpler.with_producer(self.plan, number, rate_per_s=rate)),
+            getattr(client, size),
+            lambda count: self._try(simpler.with_client(self.plan, kind, number, **{size: count})),
             least=1,
         )
 

@@ -175,11 +175,11 @@ def with_workload(plan: Plan, **changes: Any) -> Plan:
     return replace(plan, workload=workload)
 
 
-def with_producer(plan: Plan, number: int, **changes: Any) -> Plan:
-    """Return the plan with one producer changed."""
-    producers = list(plan.workload.producers)
-    producers[number] = replace(producers[number], **changes)
-    return with_workload(plan, producers=tuple(producers))
+def with_client(plan: Plan, kind: str, number: int, **changes: Any) -> Plan:
+    """Return the plan with one client changed; kind: the field of the workload that has it."""
+    clients = list(getattr(plan.workload, kind))
+    clients[number] = replace(clients[number], **changes)
+    return with_workload(plan, **{kind: tuple(clients)})
 
 
 def without_condition(step: Step, fired_at_ms: int | None) -> Iterator[Step]:

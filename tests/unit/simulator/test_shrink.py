@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from highwater_chaos import faults as f
 from highwater_chaos.plan import (
     Consumer,
+    Group,
     Latencies,
     Network,
     Observed,
@@ -53,6 +54,7 @@ LARGE = Plan(
         topics=(Topic(partitions=3, min_insync_replicas=2),),
         producers=(Producer(rate_per_s=40, max_in_flight=5, batch_max_records=4), Producer()),
         consumers=(Consumer(),),
+        groups=(Group(members=3, stays_ms=700, session_timeout_ms=900), Group()),
     ),
     steps=(
         Step(10, f.Pause("broker-3", 400)),
