@@ -18,7 +18,10 @@ from msgspec.structs import replace
 from highwater_chaos.draw import Draw
 from highwater_chaos.guard import acting_of, problems_with_quorum
 from highwater_chaos.plan import (
+    ACKS_ALL,
+    MAX_IN_FLIGHT,
     Consumer,
+    Group,
     Plan,
     PlanTopology,
     Producer,
@@ -52,6 +55,7 @@ LINK_LEAD_MS = 1_500
 """The longest time between the begin of work on a fault on a link and its acting."""
 LINK_WORK_MS = 2_500
 """The time to begin or end a fault on one link; links take their turns."""
+GROUP_SESSION_MS = 3_000
 _AT_STEP_MS = 100
 
 
@@ -99,6 +103,8 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
     draw = Draw(rng)
     topology = _topology(draw, wanted)
     workload = _workload(draw, topology)
+    clients = Draw(rng.stream("clients"))  # of its own: older plans keep all else
+    topology, workload = _with_later_clients(clients, topology, workload)
     way = "a swarm" if wanted.is_swarm else "independent faults"
     guarded = "" if wanted.is_guarded else ", unguarded"
     plan = Plan(
@@ -166,6 +172,39 @@ def _workload(draw: Draw, topology: PlanTopology) -> Workload:
         Producer(rate_per_s=10, acks=1, batch_max_records=draw.of((1, 4)), linger_ms=10),
     )
     return Workload((topic,), producers, (Consumer(), Consumer()))
+
+
+def _with_later_clients(
+    draw: Draw, topology: PlanTopology, workload: Workload
+) -> tuple[PlanTopology, Workload]:
+    """Return both with a group in half of all plans, and with idempotent producers in half."""
+    if draw.chance(0.5):
+        in_flight = draw.of((1, MAX_IN_FLIGHT))
+        producers = tuple(
+            replace(each, idempotent=True, max_in_flight=in_flight)
+            if each.acks == ACKS_ALL and each.retries
+            else each
+            for each in workload.producers
+        )
+        workload = replace(workload, producers=producers)
+    if draw.chance(0.5):
+        (topic,) = workload.topics
+        group = Group(
+            members=draw.of((1, 2, 3)),
+            commit_every_ms=draw.of((200, 1_000)),
+            stays_ms=draw.of((0, 5_000)),
+            session_timeout_ms=GROUP_SESSION_MS,
+        )
+        settings = {
+            "group_min_session_timeout_ms": GROUP_SESSION_MS,
+            "group_initial_rebalance_delay_ms": 500,
+            "offsets_topic_partitions": draw.of((1, 3)),
+            "offsets_topic_replication_factor": topic.replication_factor,
+            "offsets_topic_min_insync_replicas": topic.min_insync_replicas,
+        }
+        workload = replace(workload, groups=(group,))
+        topology = replace(topology, broker_settings=topology.broker_settings | settings)
+    return topology, workload
 
 
 def _kinds(draw: Draw, wanted: Wanted) -> list[tuple[Kind, int]]:

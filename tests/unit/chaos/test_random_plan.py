@@ -41,6 +41,15 @@ def test_two_seeds_differ_in_their_steps() -> None:
     assert drawn(wanted(7)).steps != drawn(wanted(8)).steps
 
 
+def test_groups_and_idempotent_producers_come_up_in_some_plans() -> None:
+    workloads = [drawn(wanted(seed)).workload for seed in range(CHUNK)]
+    with_group = [bool(each.groups) for each in workloads]
+    idempotent = [any(producer.idempotent for producer in each.producers) for each in workloads]
+    assert set(zip(with_group, idempotent, strict=True)) == {
+        (True, True), (True, False), (False, True), (False, False),
+    }  # fmt: skip
+
+
 def test_what_is_asked_for_is_in_the_plan() -> None:
     plan = drawn(wanted(3, preset=Preset.V3, brokers=5, controllers=3, duration_ms=20_000))
     assert (plan.seed, plan.quiet_after_ms) == (3, 20_000)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr, await_replicated
 from highwater.cluster.topology import Topology
@@ -81,12 +83,14 @@ def run_in_containers(
 ) -> PlanResult:
     """Run the plan, and return its verdict; the cluster is always removed afterwards.
 
-    client: the library of producers and consumers.
+    client: the library of producers and consumers; only Highwater's own has a plan's groups.
 
     Raises:
         Unsupported: the plan has something that containers cannot do; nothing was started.
     """
     topology = check_supported(plan)
+    if client is not ClientKind.OWN:
+        plan = replace(plan, workload=replace(plan.workload, groups=()))
     write_plan(folder, plan)
     folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
     folder.write(TOPOLOGY, run_topology_of(topology))

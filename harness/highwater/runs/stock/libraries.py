@@ -21,6 +21,7 @@ def differences_of(kind: ClientKind) -> Iterator[str]:
     if kind is ClientKind.OWN:
         return
     yield f"the clients are {library_of(kind).version}; they do not tell how often they sent"
+    yield "groups of the plan are left out"
     if kind is ClientKind.KAFKA_PYTHON:
         yield "their batches are bounded in bytes, not in records, unless each has one"
 
