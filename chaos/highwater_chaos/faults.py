@@ -351,10 +351,10 @@ class ClockRate(FaultBase, frozen=True, tag="clock_rate"):
 
 
 class KillClient(FaultBase, frozen=True, tag="kill_client"):
-    """SIGKILL of a producer ("p0"), a consumer ("c0") or any; started again after for_ms.
+    """SIGKILL of a producer ("p0"), a consumer ("c0"), a member ("g0m1") or any of them.
 
-    What it had asked for and was not told of is unknown. Its next incarnation writes other values
-    and reads from the start.
+    It is started again after for_ms. What it had asked for and was not told of is unknown. Its next
+    incarnation writes other values, and reads from the start, or joins its group.
     """
 
     phrase = "kill client {client}"
