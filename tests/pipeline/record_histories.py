@@ -396,6 +396,16 @@ PLANTED = [
         {},
     ),
     Planted(
+        "a member of a group read on from where others were",
+        with_history(
+            *read_all("c0"),
+            HistoryEvent(0, OperationType.INVOKE, 0, "g0m0", "fetch_committed", "t", 0, "g0"),
+            HistoryEvent(1, OK, 0, "g0m0", "fetch_committed", "t", 0, "g0", 5),
+            read("g0m0", 5, "g"),
+        ),
+        {},
+    ),
+    Planted(
         "a consumer asked, and read nothing",
         replace(
             with_same(AB, high_watermark=2),

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Sends, client_of, sends_of
+from highwater_checker.history import (
+    COMMIT,
+    FETCH_COMMITTED,
+    HistoryEvent,
+    Sends,
+    client_of,
+    sends_of,
+)
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
@@ -96,8 +103,14 @@ def _reads(run: Run) -> CheckResult:
             incarnations = [each for each in run.histories() if client_of(each) == client]
             own = [log for log in _replicas(run) if log.topic in consumers[client]]
             is_last = process == max(incarnations, key=_incarnation_of)
-            results.append(check_reads(events, own, life_of, to_the_end=is_last and run.to_the_end))
+            reads_all = is_last and run.to_the_end and not any(map(_is_of_member, events))
+            results.append(check_reads(events, own, life_of, to_the_end=reads_all))
     return _merged(results)
+
+
+def _is_of_member(event: HistoryEvent) -> bool:
+    """Return whether only a group's member records such a thing: it goes on where others were."""
+    return event.function in (COMMIT, FETCH_COMMITTED)
 
 
 def _incarnation_of(process: str) -> int:

@@ -13,7 +13,10 @@ SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
 CREATE VIEW clients AS
 SELECT DISTINCT run_id, topic, process, split_part(process, '.', 1) AS client,
   ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
-FROM operations WHERE "function" NOT IN ('send', 'commit', 'fetch_committed');
+FROM operations WHERE "function" <> 'send'
+    AND (run_id, process) NOT IN (
+        SELECT (run_id, process) FROM operations WHERE "function" IN ('commit', 'fetch_committed')
+    );
 
 CREATE VIEW last_ones AS
 SELECT DISTINCT c.run_id, c.topic, l.process

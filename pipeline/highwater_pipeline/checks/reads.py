@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_checker.history import BEGUN_FIRST
+from highwater_checker.history import COMMIT, FETCH_COMMITTED, SEND
 from highwater_checker.invariants.reads import CHECK as NAME
 from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
@@ -174,19 +174,24 @@ def _last_incarnations(tables: Tables) -> DataFrame:
     """Return (run_id, topic, process): each consumer's last process, with each of its topics.
 
     Runs that did not let consumers read to the end are left out. Of a consumer's own functions none
-    has a beginning; who sends or commits is none for that.
+    has a beginning; who sends is none for that. A group's member goes on where others were, which
+    the offsets tell that it commits or is told: the judge asks of all members together.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
     Source: highwater_checker.history.process_name.
     """
     name = fn.split("process", r"\.", 2)
     number = fn.coalesce(fn.get(name, fn.lit(1)).try_cast("int"), fn.lit(1))
     cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
+    of_process = Window.partitionBy("run_id", "process")
+    of_offsets = fn.col("function").isin(COMMIT, FETCH_COMMITTED)
     return (
         tables[OPERATIONS]
-        .where(~fn.col("function").isin(*BEGUN_FIRST))
+        .where(fn.col("function") != SEND)
         .join(fn.broadcast(cut_short), "run_id", "left_anti")
-        .select("run_id", "process", "topic")
+        .select("run_id", "process", "topic", of_offsets.alias("is_of_offsets"))
         .distinct()
+        .withColumn("is_member", fn.bool_or("is_of_offsets").over(of_process))
+        .where("NOT is_member")
         .groupBy("run_id", fn.get(name, fn.lit(0)).alias("client"))
         .agg(
             fn.max_by("process", number).alias("process"),
