@@ -17,7 +17,7 @@ import duckdb
 from bench.pipeline.cost import Answer, Engine, Job
 from bench.pipeline.seven import LATENCIES
 from highwater_pipeline.checks import in_sql
-from highwater_pipeline.checks.in_sql import tables_of
+from highwater_pipeline.checks.in_sql import names_runs, tables_of
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.tables import TABLES, Table
 
@@ -50,11 +50,13 @@ CREATE MACRO xxhash64(x) AS hash(x);
 def in_views(text: str) -> str:
     """Return statements that make views of the relations of a text of the pipeline's."""
     relations = text.format(**{name: name for name in tables_of(text)})
+    judged = f"{relations} FROM judged" if names_runs(text) else "FROM runs"
     return f"""{SPARKS_FUNCTIONS}
-CREATE VIEW findings AS {relations} SELECT * FROM findings;
+CREATE VIEW judged AS {judged};
+CREATE VIEW findings AS {relations} SELECT * FROM findings SEMI JOIN judged USING (run_id);
 CREATE VIEW looked_at AS {relations} SELECT run_id FROM examined;
 CREATE VIEW examined AS
-SELECT u.run_id, count(l.run_id) FROM runs u LEFT JOIN looked_at l USING (run_id) GROUP BY ALL;
+SELECT u.run_id, count(l.run_id) FROM judged u LEFT JOIN looked_at l USING (run_id) GROUP BY ALL;
 """  # noqa: S608
 
 

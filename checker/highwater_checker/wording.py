@@ -69,7 +69,7 @@ class Wording(Enum):
         "in leader_epoch {leader_epoch} it read groups up to {end_offset} only: before the epoch "
         "began, more was committed"
     )
-    OFFSET_LOST = "group {group} was told {offset}; acknowledged, or committed since: {offsets}"
+    OFFSET_LOST = "group {group} was told {fetched}; acknowledged, or committed since: {offsets}"
 
     # Leaders
     TWO_LEADERS = "brokers {first} and {leader} both led at leader_epoch {leader_epoch}"

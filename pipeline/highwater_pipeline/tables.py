@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 9
+DATA_VERSION = 10
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -102,11 +102,11 @@ OPERATIONS = Table(
         "time_ns": _LONG,  # the recorder's monotonic clock, from the run's start
         "type": _STRING,  # invoke, ok, fail, info
         "operation_id": _LONG,
-        "function": _STRING,  # send, poll, latest, reset
+        "function": _STRING,  # send, poll, latest, reset, commit, fetch_committed
         "topic": _STRING,
         "partition": _INT,
-        "value": _STRING,
-        "offset": _LONG,  # -1 when unknown
+        "value": _STRING,  # of commits and fetches of committed offsets: their group
+        "offset": _LONG,  # -1 when unknown; of those, the committed one, -1 for none
         "error": _STRING,
         "tries": _INT,
         "high_watermark": _LONG,  # -1 when the client does not tell
@@ -137,6 +137,10 @@ DETAILS: Mapping[str, _Column] = {
     "dirty_end": _LONG,
     "reason": _STRING,
     "deleted": _STRINGS,
+    "from_state": _STRING,
+    "to_state": _STRING,
+    "epoch_start_offset": _LONG,
+    "read_up_to": _LONG,
 }
 """What checks read of an event's detail; null where the detail has no such value of this type."""
 

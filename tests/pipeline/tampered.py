@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import OperationType
+from highwater_checker.history import COMMIT, FETCH_COMMITTED, OperationType
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder.documents import (
     EXCUSED,
@@ -21,11 +21,14 @@ from highwater_checker.run_folder.documents import (
     Promises,
 )
 from highwater_checker.verdict import Requirement
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NodeId, Offset
+from highwater_core.internal_topics import OFFSETS_TOPIC
+from highwater_core.traces import encode_event
 from highwater_wire.kafka.record_batch import build_batch
 from tests.support.batches import without_records
 from tests.support.made_again import write_made_again
-from tests.support.run_on_disk import SENT, broker, history_line, segment, write
+from tests.support.run_on_disk import SENT, broker, group_line, history_line, segment, write
 
 BROKERS = {node: broker(node) for node in (0, 1)}
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
@@ -108,6 +111,47 @@ def _without_a_clock(folder: Path) -> None:
     looked(folder, Look(99, BROKERS))
 
 
+def _traced(name: str, *events: TraceEvent) -> Callable[[Path], None]:
+    """A node that is in no look traced these events, which it numbered from 0."""
+    numbered = (replace(each, seq=seq) for seq, each in enumerate(events))
+    return _with(f"trace/{name}.jsonl", b"".join(encode_event(each) + b"\n" for each in numbered))
+
+
+def _changed(kind: EventKind, **detail: str) -> Callable[[Path], None]:
+    event = TraceEvent(5, 1000, 1, 0, kind, "t", partition=0, detail=detail)
+    return _traced("controller-1000-1", event)
+
+
+def _coordinating(*events: tuple[EventKind, dict[str, object]]) -> Callable[[Path], None]:
+    """A broker, which is gone by the first look, led a partition of offsets."""
+    made = (
+        TraceEvent(5, 2, 1, 0, kind, OFFSETS_TOPIC, partition=0, leader_epoch=1, detail=detail)
+        for kind, detail in ((EventKind.BECAME_LEADER, {"isr": [2], "high_watermark": 0}), *events)
+    )
+    return _traced("broker-2-1", *made)
+
+
+def _committing(*lines: bytes) -> Callable[[Path], None]:
+    """A group's offset was committed as 1, then as 2; and then lines."""
+    return _with("history/g1.jsonl", b"".join((*COMMITTED, *lines)))
+
+
+def _fetched(offset: int) -> tuple[bytes, bytes]:
+    begun = group_line(30, OperationType.INVOKE, 2, FETCH_COMMITTED)
+    return begun, group_line(31, OperationType.OK, 2, FETCH_COMMITTED, offset)
+
+
+COMMITTED = (
+    group_line(10, OperationType.INVOKE, 0, COMMIT, 1),
+    group_line(11, OperationType.OK, 0, COMMIT, 1),
+    group_line(20, OperationType.INVOKE, 1, COMMIT, 2),
+    group_line(21, OperationType.OK, 1, COMMIT, 2),
+)
+BEGUN: tuple[EventKind, dict[str, object]] = (EventKind.GROUP_LOAD_BEGUN, {"epoch_start_offset": 5})
+LOADED = EventKind.GROUP_LOAD_ENDED
+MADE, REFUSED = EventKind.PARTITION_STATE_CHANGED, EventKind.TRANSITION_REFUSED
+ONLINE = {"from_state": "NewPartition", "to_state": "OnlinePartition"}
+UNMADE = {"from_state": "NonExistentPartition", "to_state": "OnlinePartition"}
 STRANGER = Finding("I5", "the simulator saw it", "t", 0)
 OUTCOME = history_line(OperationType.OK)
 OTHER = (PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 1))
@@ -155,6 +199,17 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "log-that-starts-late": (_looking(log_start_offset=Offset(1)), UNKNOWN),
     "records-that-do-not-decode": (_undecodable, UNKNOWN),
     "deleted-without-a-clock": (_without_a_clock, UNKNOWN),
+    "states-changed": (_changed(MADE, **ONLINE), PASS),
+    "states-changed-as-no-table-has": (_changed(MADE, **UNMADE), FAIL),
+    "states-nearly-changed": (_changed(REFUSED, **UNMADE), FAIL),
+    "states-changed-nobody-knows-how": (_changed(MADE, to_state="OnlinePartition"), UNKNOWN),
+    "groups-loaded": (_coordinating(BEGUN, (LOADED, {"read_up_to": 5})), PASS),
+    "groups-loaded-in-part": (_coordinating(BEGUN, (LOADED, {"read_up_to": 4})), FAIL),
+    "groups-never-loaded": (_coordinating(BEGUN), UNKNOWN),
+    "groups-loaded-nobody-knows-how-far": (_coordinating(BEGUN, (LOADED, {})), UNKNOWN),
+    "committed-offset-told": (_committing(*_fetched(2)), PASS),
+    "committed-offset-lost": (_committing(*_fetched(1)), FAIL),
+    "committed-offset-asked-by-nobody": (_committing(), UNKNOWN),
     "intents-cut-off": (_with("intent.jsonl", b"{]\n{}\n"), PASS),
     "plan-cut-off": (_with("plan.json", b"{"), PASS),
     "topology-cut-off": (_with("topology.json", b"{"), PASS),

@@ -51,6 +51,14 @@ def history_line(
     return encode(event) + b"\n"
 
 
+def group_line(
+    at_ns: int, kind: OperationType, number: int, function: str, offset: int = -1
+) -> bytes:
+    """Return a line of g1, which commits and fetches offsets of t-0 for the group g."""
+    event = HistoryEvent(at_ns, kind, number, "g1", function, "t", 0, "g", offset)
+    return encode(event) + b"\n"
+
+
 SENT = history_line(OperationType.INVOKE) + history_line(OperationType.OK)
 READ = history_line(OperationType.OK, function="poll", process="c0")
 

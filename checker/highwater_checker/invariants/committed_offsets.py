@@ -104,5 +104,5 @@ def _add(
 
 def _finding(key: Key, fetch: _Operation, may_be: set[int]) -> Finding:
     group, topic, partition = key
-    message = Wording.OFFSET_LOST.filled(group=group, offset=fetch.offset, offsets=sorted(may_be))
+    message = Wording.OFFSET_LOST.filled(group=group, fetched=fetch.offset, offsets=sorted(may_be))
     return Finding("I14", message, topic, partition, operation=fetch.words)

@@ -2,8 +2,8 @@
 
 A text names its relations `examined`, the rows that the check looks at, and `findings`: columns of
 FINDINGS, of which it may leave out topic, partition, offset, broker and operation where none is
-meant, and the facts of its wordings. {name} is the table of that name. Functions have Spark's
-names.
+meant, and the facts of its wordings. It may name `judged`, the runs to which the check applies;
+else it applies to all. {name} is the table of that name. Functions have Spark's names.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ def check_in_sql(short_name: str, name: str) -> Check:
 
     def run(tables: Tables) -> CheckFrames:
         findings = _relation(text, "findings", tables)
-        return CheckFrames(
-            _with_all_columns(findings),
-            count_by_run(tables, _relation(text, "examined", tables)),
-        )
+        examined = count_by_run(tables, _relation(text, "examined", tables))
+        if names_runs(text):
+            judged = _relation(text, "judged", tables)
+            examined = examined.join(judged, "run_id", "left_semi")
+            findings = findings.join(judged, "run_id", "left_semi")
+        return CheckFrames(_with_all_columns(findings), examined)
 
     return Check(name, run)
 
@@ -50,6 +52,11 @@ def check_in_sql(short_name: str, name: str) -> Check:
 def tables_of(text: str) -> list[str]:
     """Return the names of the tables that a text reads, each once."""
     return sorted({name for _, name, _, _ in string.Formatter().parse(text) if name})
+
+
+def names_runs(text: str) -> bool:
+    """Return whether a text says to which runs its check applies."""
+    return ", judged AS (" in text
 
 
 def _relation(text: str, name: str, tables: Tables) -> DataFrame:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from highwater_checker.invariants.committed_offsets import CHECK as COMMITTED_OFFSETS
 from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
+from highwater_checker.invariants.coordinators import CHECK as COORDINATORS
+from highwater_checker.invariants.transitions import CHECK as TRANSITIONS
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
     acknowledged_records,
@@ -39,5 +42,8 @@ CHECKS: Mapping[str, Check] = {
     "high_watermarks": high_watermarks.CHECK,
     "committed_before": committed_before.CHECK,
     "compactions": check_in_sql("compactions", COMPACTIONS),
+    "transitions": check_in_sql("transitions", TRANSITIONS),
+    "coordinators": check_in_sql("coordinators", COORDINATORS),
+    "committed_offsets": check_in_sql("committed_offsets", COMMITTED_OFFSETS),
     "empty_fetches": empty_fetches.CHECK,
 }

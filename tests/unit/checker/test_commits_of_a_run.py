@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from highwater_checker.history import COMMIT, FETCH_COMMITTED, HistoryEvent, OperationType, encode
+from highwater_checker.history import COMMIT, FETCH_COMMITTED, OperationType
 from highwater_checker.judging import judge_run
 from highwater_checker.verdict import Outcome, Verdict
-from tests.support.run_on_disk import write, write_run
+from tests.support.run_on_disk import group_line, write, write_run
 
 INVOKE, OK = OperationType.INVOKE, OperationType.OK
 
 
-def told(at_ns: int, kind: OperationType, number: int, function: str, offset: int = -1) -> bytes:
-    """Return a line of g1, which commits and fetches for the group g."""
-    event = HistoryEvent(at_ns, kind, number, "g1", function, "t", 0, "g", offset)
-    return encode(event) + b"\n"
-
-
 COMMITTED = (
-    told(10, INVOKE, 0, COMMIT, 1) + told(11, OK, 0, COMMIT, 1),
-    told(20, INVOKE, 1, COMMIT, 2) + told(21, OK, 1, COMMIT, 2),
+    group_line(10, INVOKE, 0, COMMIT, 1) + group_line(11, OK, 0, COMMIT, 1),
+    group_line(20, INVOKE, 1, COMMIT, 2) + group_line(21, OK, 1, COMMIT, 2),
 )
 
 
 def fetched(offset: int) -> bytes:
-    return told(30, INVOKE, 2, FETCH_COMMITTED) + told(31, OK, 2, FETCH_COMMITTED, offset)
+    return group_line(30, INVOKE, 2, FETCH_COMMITTED) + group_line(
+        31, OK, 2, FETCH_COMMITTED, offset
+    )
 
 
 def judged(folder: Path, *lines: bytes) -> Verdict:
@@ -54,8 +50,8 @@ def test_an_acknowledged_commit_that_is_gone_is_found(tmp_path: Path) -> None:
 
 def test_commits_without_their_beginning_make_no_run_greener(tmp_path: Path) -> None:
     """An outcome alone explains no fetched offset, and its history cannot be believed."""
-    verdict = judged(tmp_path, *COMMITTED, told(25, OK, 7, COMMIT, 1), fetched(1))
+    verdict = judged(tmp_path, *COMMITTED, group_line(25, OK, 7, COMMIT, 1), fetched(1))
     assert verdict.outcome is Outcome.FAIL
-    verdict = judged(tmp_path, *COMMITTED, told(25, OK, 7, COMMIT, 2), fetched(2))
+    verdict = judged(tmp_path, *COMMITTED, group_line(25, OK, 7, COMMIT, 2), fetched(2))
     assert verdict.outcome is Outcome.UNKNOWN
     assert any("g1.jsonl" in reason for reason in verdict.reasons), verdict.reasons

@@ -30,7 +30,16 @@ WITH examined AS (
       AND kind IN ('became_leader', 'high_watermark_advanced', 'isr_changed', 'isr_written')
       THEN 'isr' END,
     CASE WHEN leader IS NULL AND kind = 'leader_elected' THEN 'leader' END,
-    CASE WHEN end_offset IS NULL AND kind = 'log_appended' THEN 'end_offset' END
+    CASE WHEN end_offset IS NULL AND kind = 'log_appended' THEN 'end_offset' END,
+    CASE WHEN dirty_end IS NULL AND kind = 'log_compacted' THEN 'dirty_end' END,
+    CASE WHEN deleted IS NULL AND kind = 'topics_changed' THEN 'deleted' END,
+    CASE WHEN from_state IS NULL AND kind IN ('partition_state_changed',
+      'replica_state_changed', 'transition_refused', 'state_change_failed') THEN 'from_state' END,
+    CASE WHEN to_state IS NULL AND kind IN ('partition_state_changed',
+      'replica_state_changed', 'transition_refused', 'state_change_failed') THEN 'to_state' END,
+    CASE WHEN epoch_start_offset IS NULL AND kind = 'group_load_begun'
+      THEN 'epoch_start_offset' END,
+    CASE WHEN read_up_to IS NULL AND kind = 'group_load_ended' THEN 'read_up_to' END
   ) AS lacking
   FROM examined
 ), findings AS (
