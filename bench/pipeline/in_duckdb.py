@@ -60,8 +60,18 @@ SELECT u.run_id, count(l.run_id) FROM judged u LEFT JOIN looked_at l USING (run_
 """  # noqa: S608
 
 
+NEWEST = """
+CREATE VIEW newest AS
+SELECT run_id, topic, "partition", broker, key, max("offset") AS newest
+FROM records JOIN replicas r USING (run_id, topic, "partition", broker) JOIN runs u USING (run_id)
+WHERE key IS NOT NULL AND "offset" < r.high_watermark AND r.damage IS NULL
+  AND list_contains(u.compacted, topic)
+GROUP BY ALL;
+"""
+"""Of each key in a compacted log the newest committed record, for texts that need it."""
 SAID_AGAIN = {
-    path.stem: path.read_text() for path in sorted(Path(__file__).with_name("sql").iterdir())
+    path.stem: NEWEST + path.read_text()
+    for path in sorted(Path(__file__).with_name("sql").iterdir())
 }
 """By the short name of the check that each says again."""
 SQL = SAID_AGAIN | {name: in_views(text) for name, text in in_sql.TEXTS.items()}
@@ -102,11 +112,14 @@ def _opened(store: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+_ARRAYS = {"array<int>": "INT[]", "array<string>": "STRING[]"}
+
+
 def _source(store: Path, table: Table) -> str:
     if any((store / table.name).glob("**/*.parquet")):
         return f"read_parquet('{store}/{table.name}/**/*.parquet', hive_partitioning = true)"
     columns = ", ".join(
-        f'NULL::{kind.simpleString().replace("array<int>", "INT[]")} AS "{name}"'
+        f'NULL::{_ARRAYS.get(kind.simpleString(), kind.simpleString())} AS "{name}"'
         for name, kind in table.columns.items()
     )
     return f"(SELECT {columns}) WHERE false"

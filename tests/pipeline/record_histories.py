@@ -14,7 +14,10 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.segments import Batch, ReplicaLog
+from highwater_core.events import EventKind
 from tests.pipeline.frames import Damaged, Run
+from tests.support import made_again
+from tests.support.made_again import NEW, OLD, Sent
 
 OK, FAIL, INFO = OperationType.OK, OperationType.FAIL, OperationType.INFO
 ACKS = {"p0": -1, "p1": 1}
@@ -123,6 +126,26 @@ class Planted:
     name: str
     run: Run
     found: Found
+
+
+BEYOND: tuple[Sent, ...] = (("v1", 1, 795, 805), ("v2", 2, 796, 806))
+"""Of the second life, too; the first one had no record at offset 2."""
+
+
+def with_two_lives(*more: HistoryEvent) -> Run:
+    """Return a run of made_again.py and BEYOND, in which c0 reads each record once it is told."""
+    history: list[HistoryEvent] = []
+    for number, (value, offset, begun_ns, ended_ns) in enumerate((*OLD, *NEW, *BEYOND)):
+        history += send("p0", number, value, offset, at_ns=(begun_ns, ended_ns))
+        told = read("c0", offset, value, high_watermark=offset + 1)
+        history.append(replace(told, time_ns=ended_ns + 1, operation_id=number))
+    appended = made_again.traced(800, EventKind.LOG_APPENDED, made_again.SECOND, 1, end_offset=3)
+    events = [
+        replace(each, ts_ns=each.ts_ns - made_again.START_WALL_NS, seq=seq)
+        for seq, each in enumerate([*made_again.two_lives(), appended])
+    ]
+    run = with_same(batch(0, "v0", "v1", "v2"), high_watermark=3)
+    return replace(run, history=[*history, *more], events=events)
 
 
 PLANTED = [
@@ -412,5 +435,34 @@ PLANTED = [
             history=[HistoryEvent(0, OK, 0, "c0", "latest", "t", 0, "", 2)],
         ),
         {"reads": sorted(("unseen", at, broker) for at in range(2) for broker in range(3))},
+    ),
+    # ------------------------------------------------ lives of a topic
+    Planted("a topic was made again, and read in both lives", with_two_lives(), {}),
+    Planted(
+        "a consumer read one place of the second life twice, differently",
+        with_two_lives(replace(read("c0", 2, "x"), time_ns=820, operation_id=9)),
+        {
+            "inconsistent_offsets": [("inconsistent-offsets", 2, -1)],
+            "reads": [("I9", 2, -1)],
+        },
+    ),
+    Planted(
+        "a consumer read one place of the first life twice, differently",
+        with_two_lives(replace(read("c0", 1, "x"), time_ns=310, operation_id=9)),
+        {
+            "inconsistent_offsets": [("inconsistent-offsets", 1, -1)],
+            "reads": [("I9", 1, -1)],
+        },
+    ),
+    Planted(
+        "what was read of the second life is gone",
+        replace(
+            with_two_lives(),
+            replicas=with_same(batch(0, "v0", "v1", "x"), high_watermark=3).replicas,
+        ),
+        {
+            "acknowledged_records": [("I1", 2, broker) for broker in range(3)],
+            "reads": [("I9", 2, broker) for broker in range(3)],
+        },
     ),
 ]

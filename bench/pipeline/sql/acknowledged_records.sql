@@ -1,4 +1,5 @@
--- I1, as a search among the records for each acknowledgement and replica.
+-- I1, as a search among the records for each acknowledgement and replica. One that is not there may
+-- have a newer one of its key.
 CREATE VIEW acknowledged AS
 SELECT *, process || '''s send ' || operation_id AS operation
 FROM operations
@@ -6,7 +7,7 @@ WHERE "function" = 'send' AND "type" = 'ok' AND (acks = -1 OR acks IS NULL)
   AND NOT ifnull(is_over, false) AND is_unmatched IS NULL;
 
 CREATE VIEW owed AS
-SELECT a.run_id, a.topic, a."partition", a."offset", r.broker, a.operation, a."value"
+SELECT a.run_id, a.topic, a."partition", a."offset", r.broker, a.operation, a."value", a.key
 FROM acknowledged a, replicas r
 WHERE r.run_id = a.run_id AND r.topic = a.topic AND r."partition" = a."partition"
   AND r.damage IS NULL AND r.high_watermark >= 0 AND a."offset" >= r.log_start_offset;
@@ -14,10 +15,10 @@ WHERE r.run_id = a.run_id AND r.topic = a.topic AND r."partition" = a."partition
 CREATE VIEW findings AS
 SELECT run_id, 'I1' AS invariant, topic, "partition", "offset", broker, operation
 FROM owed o
-WHERE NOT EXISTS (
-  SELECT 1 FROM records r
-  WHERE r.run_id = o.run_id AND r.topic = o.topic AND r."partition" = o."partition"
-    AND r.broker = o.broker AND r."offset" = o."offset" AND ifnull(r."value", '') = o."value")
+LEFT JOIN (SELECT * EXCLUDE (key), true AS held FROM records) r
+  USING (run_id, topic, "partition", broker, "offset")
+LEFT JOIN newest n USING (run_id, topic, "partition", broker, key)
+WHERE if(r.held, ifnull(r."value", '') <> o."value", ifnull(n.newest, -1) <= "offset")
 UNION ALL
 SELECT run_id, 'I1', topic, "partition", "offset", -1, operation
 FROM acknowledged a JOIN runs u USING (run_id)

@@ -1,10 +1,17 @@
--- I9: what each process read first at each place, against each replica.
+-- I9: what each process read first at each place of a life, and of those that go on against each
+-- replica. A record that is not there may have a newer one of its key.
 CREATE VIEW reads AS
-SELECT *, process || '''s poll ' || operation_id AS operation
+SELECT * REPLACE (ifnull(life, '') AS life),
+  process || '''s poll ' || operation_id AS operation
 FROM operations WHERE "function" = 'poll' AND "type" = 'ok';
 
+CREATE VIEW firsts AS
+SELECT run_id, process, topic, "partition", "offset", life, arg_min("value", line) AS "value"
+FROM reads WHERE life <> '?' GROUP BY ALL;
+
 CREATE VIEW places AS
-SELECT run_id, process, topic, "partition", "offset", arg_min("value", line) AS "value"
+SELECT run_id, process, topic, "partition", "offset", arg_max(key, line) AS key,
+  arg_min("value", line) FILTER (NOT ifnull(is_over, false)) AS "value"
 FROM reads GROUP BY ALL;
 
 CREATE VIEW whole AS
@@ -26,7 +33,7 @@ WHERE l.incarnation = (
 
 CREATE VIEW findings AS
 SELECT run_id, 'I9' AS invariant, topic, "partition", "offset", -1 AS broker, operation
-FROM reads r JOIN places p USING (run_id, process, topic, "partition", "offset")
+FROM reads r JOIN firsts p USING (run_id, process, topic, "partition", "offset", life)
 WHERE r."value" <> p."value"
 UNION ALL
 SELECT run_id, 'I9', topic, "partition", "offset", -1, operation
@@ -34,10 +41,11 @@ FROM reads WHERE high_watermark BETWEEN 0 AND "offset"
 UNION ALL
 SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, ''
 FROM places p JOIN whole w USING (run_id, topic, "partition")
-WHERE p."offset" >= w.log_start_offset AND NOT EXISTS (
-  SELECT 1 FROM records r
-  WHERE r.run_id = p.run_id AND r.topic = p.topic AND r."partition" = p."partition"
-    AND r.broker = w.broker AND r."offset" = p."offset" AND ifnull(r."value", '') = p."value")
+LEFT JOIN (SELECT * EXCLUDE (key), true AS held FROM records) r
+  USING (run_id, topic, "partition", broker, "offset")
+LEFT JOIN newest n USING (run_id, topic, "partition", broker, key)
+WHERE p."value" IS NOT NULL AND p."offset" >= w.log_start_offset
+  AND if(r.held, ifnull(r."value", '') <> p."value", ifnull(n.newest, -1) <= p."offset")
 UNION ALL
 SELECT r.run_id, 'unseen', r.topic, r."partition", r."offset", r.broker, ''
 FROM records r
