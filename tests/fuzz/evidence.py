@@ -8,60 +8,49 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from highwater.run_folder import RunFolder
-from highwater.runs.simulated_evidence import look_at, write_histories, write_segments, write_traces
 from highwater_checker.judging import judge_run
-from highwater_checker.run_folder.documents import (
-    FINAL_LOOK,
-    PROMISES,
-    REQUIREMENTS,
-    PromisedProducer,
-    PromisedTopic,
-    Promises,
-)
+from highwater_checker.segments import batches_in
 from highwater_checker.verdict import Outcome
-from highwater_simulator.world import World
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_wire.kafka.record_batch import split_batches
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.draws import INT64_EDGES, Draws, with_right_crc
-from tests.support.failover_story import ORDERS, failover
-
-Folder = dict[str, bytes]
+from tests.fuzz.sound_runs import COMPACTED, FAILOVER, RUNS, Folder, sound_run
 
 
 class EvidenceFuzzer:
-    """The files of a sound run, some of them damaged."""
+    """The files of a sound run, some of them damaged; steps name the run if it is no failover."""
 
     name = "evidence"
 
     def draw(self, draws: Draws) -> Case:
-        folder = sound_run()
+        name = draws.one_of(sorted(RUNS))
+        folder = checked_run(name)
         paths = sorted(path for path in folder if not path.endswith(".json"))
         steps = []
         for _ in range(draws.between(1, 2)):
             path = draws.one_of(paths)
-            steps.append(_damage(draws, path, folder[path]))
+            step = _damage(draws, path, folder[path])
+            steps.append(replace(step, label=_label(name, step.label)))
         return tuple(steps)
 
     def run(self, case: Case) -> None:
-        sound = sound_run()
+        name = _name_of(case)
+        sound = checked_run(name)
         folder = dict(sound)
         for step in case:
-            action, path = step.label.split(" ", 1)
+            action, path = step.label.removeprefix(f"{name}: ").split(" ", 1)
             if action == "remove":
                 folder.pop(path, None)
             else:
                 folder[path] = step.payload
-        outcome = _outcome(folder)
-        if outcome is not Outcome.PASS:
-            return
-        for path, content in sound.items():
-            if path.endswith(".log") and folder.get(path) != content:
-                raise Broken("damage is seen", f"a pass with another {path}")
+        if _outcome(folder) is Outcome.PASS and (lost := _is_lost(name, sound, folder)):
+            raise Broken("damage is seen", f"a pass with another {lost}")
 
     def simpler(self, step: Step) -> Iterator[Step]:
         if step.label.endswith(".jsonl"):
@@ -69,6 +58,24 @@ class EvidenceFuzzer:
             half = len(lines) // 2
             for part in (lines[:half], lines[half:]) if half else ():
                 yield Step(step.label, b"".join(part))
+
+
+def _label(name: str, label: str) -> str:
+    return label if name == FAILOVER else f"{name}: {label}"
+
+
+def _name_of(case: Case) -> str:
+    names = (name for step in case for name in RUNS if step.label.startswith(f"{name}: "))
+    return next(names, FAILOVER)
+
+
+@functools.cache
+def checked_run(name: str) -> Folder:
+    """Return the files of the sound run of that name, which passes."""
+    found = sound_run(name)
+    if _outcome(found) is not Outcome.PASS:
+        raise Broken("set-up", f"the sound run {name} is not sound")
+    return found
 
 
 def _outcome(files: Folder) -> Outcome:
@@ -80,32 +87,35 @@ def _outcome(files: Folder) -> Outcome:
         return judge_run(Path(name)).outcome
 
 
-@functools.cache
-def sound_run() -> Folder:
-    """Return the files of a simulated run with a failover."""
-    world = World(1)
-    client = world.client("client-0")
-    with tempfile.TemporaryDirectory(prefix="highwater-fuzz-") as name:
-        try:
-            world.run(failover(world, client), 600_000)
-            folder = RunFolder(Path(name))
-            write_histories(folder, client.history)
-            write_traces(folder, world.trace.entries)
-            write_segments(folder, world)
-            topic = PromisedTopic(ORDERS.topic, 1, 3)
-            folder.write(PROMISES, Promises((topic,), (PromisedProducer("client-0"),)))
-            folder.write(REQUIREMENTS, ())
-            folder.write(FINAL_LOOK, look_at(world))
-        finally:
-            world.close()
-        found = {
-            path.relative_to(name).as_posix(): path.read_bytes()
-            for path in sorted(Path(name).rglob("*"))
-            if path.is_file() and path.suffix in (".json", ".jsonl", ".log")
-        }
-    if _outcome(found) is not Outcome.PASS:
-        raise Broken("set-up", "the sound run is not sound")
-    return found
+def _is_lost(name: str, sound: Folder, found: Folder) -> str:
+    """Return the replica of a judged topic whose log lacks something, "" where there is none.
+
+    Of a compacted log the newest record of each key counts: compaction may take the others.
+    """
+    newest = _newest if name == COMPACTED else dict
+    for replica in dict.fromkeys(path.rpartition("/")[0] for path in sound if _is_judged(path)):
+        logs = (
+            {path: content for path, content in folder.items() if path.startswith(f"{replica}/")}
+            for folder in (sound, found)
+        )
+        expected, held = map(newest, logs)
+        if expected != held:
+            return replica
+    return ""
+
+
+def _is_judged(path: str) -> bool:
+    """Return whether it is a log of a promised topic; of internal ones traces and clients tell."""
+    return path.endswith(".log") and OFFSETS_TOPIC not in path
+
+
+def _newest(log: Mapping[str, bytes]) -> dict[bytes | None, tuple[int, bytes | None]]:
+    segments = sorted((path.rpartition("/")[2], content) for path, content in log.items())
+    return {
+        key: (offset, value)
+        for batch in batches_in(segments)
+        for offset, key, value in batch.records()
+    }
 
 
 # ---------------------------------------------------------------- damage
