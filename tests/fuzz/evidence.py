@@ -20,7 +20,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_wire.kafka.record_batch import split_batches
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.draws import INT64_EDGES, Draws, with_right_crc
-from tests.fuzz.sound_runs import COMPACTED, FAILOVER, RUNS, Folder, sound_run
+from tests.support.sound_runs import COMPACTED, FAILOVER, RUNS, Folder, sound_run
 
 
 class EvidenceFuzzer:

@@ -3,8 +3,8 @@
     python -m tests.fuzz put-back             a table; exit code 1 when one is not met
     python -m tests.fuzz put-back NAME...
 
-Each is one function of node code, as it was or as if its check were not there. The corpus is not
-looked at: what is met is met by fresh inputs.
+Each is one function of node code or of the judge, as it was or as if its check were not there. The
+corpus is not looked at: what is met is met by fresh inputs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rich.table import Table
 from highwater_adapters import response_writer, running_handlers
 from highwater_broker import replica_logs, replica_manager
 from highwater_broker.logic import command_faults
+from highwater_checker.invariants import acknowledged_records, reads, replica_equality
 from highwater_core import znodes
 from tests.fuzz.cases import Case, Failure, Fuzzer, failure_of
 from tests.fuzz.run import FUZZERS, draw_case, inputs_of
@@ -90,6 +91,12 @@ MISTAKES = (
         "a znode is believed to be what it should be",
         "znodes",
         ((znodes, "MalformedZnode", KeyError),),
+    ),
+    Mistake(
+        "compaction excuses whatever is gone",
+        "evidence",
+        ((acknowledged_records, "is_succeeded", _true), (reads, "is_succeeded", _true),
+         (replica_equality, "is_succeeded", _true)),
     ),
 )  # fmt: skip
 

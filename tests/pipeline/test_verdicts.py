@@ -24,6 +24,7 @@ from highwater_core.ids import NodeId, Offset
 from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.checks import acknowledged_records
 from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
+from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.ingest import documents, ingest
 from highwater_pipeline.tables import read_tables
 from highwater_wire.kafka.record_batch import build_batch
@@ -33,6 +34,7 @@ from tests.pipeline.tampered import BROKERS, TAMPERED, looked, promise, promises
 from tests.support.evidence_makers import look, replica
 from tests.support.made_again import write_made_again
 from tests.support.run_on_disk import segment, write, write_run
+from tests.support.sound_runs import COMPACTED, sound_run
 
 PLAN = project_root() / "tests" / "scenarios" / "leader_killed.json"
 SIMULATED = ("simulated", "unwatched", "large")
@@ -139,7 +141,9 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Anal
     folders.append(root / "empty")
     write(folders[-1] / "topology.json", b"{}")
     simulated, unwatched, large = simulated_runs(root)
-    ingest(None, [*folders, simulated, unwatched], root / "store")
+    for path, content in sound_run(COMPACTED).items():
+        write(root / COMPACTED / path, content)
+    ingest(None, [*folders, simulated, unwatched, root / COMPACTED], root / "store")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "JUDGED_MAX_BYTES", 0)
         ingest(None, [large], root / "store")
@@ -160,7 +164,7 @@ def simulated_runs(root: Path) -> tuple[Path, Path, Path]:
 
 def test_the_judge_and_the_tables_say_the_same_of_runs_with_idle_checks(found: Analysis) -> None:
     judged = {row["run_id"]: (row["judged"], row["reasons"]) for row in found.runs.rows}
-    others = {*SIMULATED, *TAMPERED}
+    others = {*SIMULATED, *TAMPERED, COMPACTED}
     by_tables = {row["run_id"]: row for row in found.verdicts if row["run_id"] not in others}
     expected = {name: outcome for name, (_, outcome) in RUNS.items()} | {"empty": "unknown"}
     for name, outcome in expected.items():
@@ -182,6 +186,16 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_that_were_tampered_with(
     expected = TAMPERED[name][1]
     said = judged["reasons"], by_tables
     assert (judged["judged"], by_tables["by_tables"]) == (expected, expected), said
+
+
+def test_a_run_with_a_compacted_topic_and_commits_passes_in_both(found: Analysis) -> None:
+    (row,) = (row for row in found.verdicts if row["run_id"] == COMPACTED)
+    assert (row["outcome"], row["by_tables"], row["reasons"]) == ("pass", "pass", "")
+    examined = {
+        row["check"] for row in found.examined if row["run_id"] == COMPACTED and row["examined"]
+    }
+    names = ("compactions", "transitions", "coordinators", "committed_offsets")
+    assert {CHECKS[name].name for name in names} <= examined
 
 
 def test_a_verdict_is_the_judges_and_of_large_runs_the_tables(found: Analysis) -> None:
