@@ -106,7 +106,7 @@ class ProgressChecks:
         ):
             return
         mine, theirs = shadows[leader_id], shadows[follower_id]
-        if counted <= min(mine.chain.start_offset, theirs.chain.end_offset):
+        if counted <= min(leader.log_start_offset, theirs.chain.end_offset):
             return  # the leader has dropped it, and perhaps the follower too since
         if not theirs.holds(mine.chain, counted):
             self._report(

@@ -44,7 +44,7 @@ class Pair:
     def replica(self, broker: int, role: object) -> Any:
         return SimpleNamespace(
             topic_partition=AT, role=role, leader_epoch=4, topic_id="A",
-            log_end_offset=self.shadows[broker].end_offset,
+            log_start_offset=0, log_end_offset=self.shadows[broker].end_offset,
         )  # fmt: skip
 
     def give(self, broker: int, *offsets: int, epoch: int = 4) -> None:
@@ -79,6 +79,17 @@ def test_other_records_at_the_same_offsets_do_not() -> None:
     pair.give(FOLLOWER, 1, 2, epoch=3)
     assert pair.counts(1) == []
     assert pair.counts(3) == [("I16", 1)]
+
+
+def test_other_records_that_the_leader_has_let_go_of_do_no_harm() -> None:
+    """The follower drops them too, with its next fetch; files may outlast the log's start."""
+    pair = Pair()
+    pair.shadows[FOLLOWER].chain.keep(1)
+    pair.give(FOLLOWER, 1, 2, epoch=3)
+    pair.leader.log_start_offset = 3
+    assert pair.counts(3) == []
+    pair.give(LEADER, 3)
+    assert pair.counts(4) == [("I16", 1)]
 
 
 def test_a_follower_that_cuts_what_was_counted_shows_it() -> None:
