@@ -16,6 +16,7 @@ from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
 from highwater_simulator.budget import is_losing, within_budget
 from highwater_simulator.generate import _TRIGGERS, Family, generate
+from highwater_simulator.group_draws import COORDINATOR
 
 SEEDS = range(250)
 PLANS: dict[Family, list[Plan]] = {
@@ -153,3 +154,14 @@ def test_steps_are_in_the_order_of_their_times() -> None:
     for plan in PLANS[Family.DISKS]:
         times = [step.at_ms for step in plan.steps]
         assert times == sorted(times)
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_groups_come_up_with_faults_of_coordinators_and_members(family: Family) -> None:
+    with_groups = [plan for plan in PLANS[family] if plan.workload.groups]
+    assert 0.15 < len(with_groups) / len(PLANS[family]) < 0.35
+    faults = [step.do for plan in with_groups for step in plan.steps]
+    assert COORDINATOR in {getattr(fault, "node", "") for fault in faults}
+    assert any(isinstance(each, f.KillClient) and each.client == "g0m0" for each in faults)
+    groups = [group for plan in with_groups for group in plan.workload.groups]
+    assert {bool(group.stays_ms) for group in groups} == {True, False}
