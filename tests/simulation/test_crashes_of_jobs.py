@@ -1,138 +1,239 @@
-"""A controller is killed after each of its writes and commands of a job; the next one ends the job.
+"""A controller is killed before and after each of its writes and commands of a job; the next one
+ends the job, or it has never begun.
 
 The points are counted in a run without a crash. The oracle judges every event, and the liveness
-checks demand that the job has ended and left nothing behind (L6).
+checks demand that no job is left half done (L6).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When, Workload
+from highwater_core import znodes
+from highwater_core.admin_messages import ElectionType, ReassignmentItem
 from highwater_core.config import Preset
-from highwater_core.events import EventKind, TraceEvent
-from highwater_core.fail_points import FailPoint
-from highwater_simulator.liveness import assignments_of
-from highwater_simulator.runner import PlanRun, RunResult, run_plan
+from highwater_core.events import EventKind
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_simulator.client import SimulatedClient
+from highwater_simulator.liveness import Core, assignments_of
+from highwater_simulator.runner import RunResult
+from highwater_simulator.world import World
+from highwater_wire.kafka.config_messages import (
+    AlteredResource,
+    ConfigAlteration,
+    ConfigOperationType,
+    ConfigResourceType,
+)
+from tests.support.crash_points import CrashingRun, WritePoint
 
 BEGIN_MS = 400
-POINTS = (
-    EventKind.LEADERSHIP_DECIDED,  # before a state is written
-    EventKind.ISR_WRITTEN,
-    EventKind.LEADER_ELECTED,
-    EventKind.REASSIGNMENT_BEGUN,
-    EventKind.REASSIGNMENT_COMPLETED,
-    EventKind.PARTITIONS_CREATED,
-    EventKind.COMMAND_SENT,
-    EventKind.COMMAND_ANSWERED,
-)
-ENDS = (EventKind.REASSIGNMENT_COMPLETED, EventKind.PARTITIONS_CREATED)
-"""Of which a job that was not disturbed has one."""
-EXPANDED_TO = 3
+APART_MS = 30
+WITHIN_MS = 5_000
+COMMANDS = (EventKind.COMMAND_SENT, EventKind.COMMAND_ANSWERED)
+P0 = TopicPartition("t", 0)
+AT_FIRST = (3, 2)
+"""The replicas of t-0, by the plan's seed."""
+WRITTEN = (Producer("t", rate_per_s=60),)
+Asking = Callable[[SimulatedClient], Coroutine[Any, Any, object]]
+Point = WritePoint | When
+
+
+# ---------------------------------------------------------------- what a job leads to
+
+
+def replicas_of(topic: str) -> Callable[[World], object]:
+    """Return a function: the topic's replicas by partition; () where there is no such topic."""
+
+    def found(world: World) -> object:
+        assigned = assignments_of(world)
+        return tuple(assigned[at] for at in sorted(assigned) if at.topic == topic)
+
+    return found
+
+
+def count_of(topic: str) -> Callable[[World], object]:
+    return lambda world: sum(at.topic == topic for at in assignments_of(world))
+
+
+def leader_of_t(world: World) -> object:
+    leadership = world.partition_state(P0)
+    return None if leadership is None else leadership.leader
+
+
+def configured_retention(world: World) -> object:
+    """Return what ZooKeeper says, and what the topic's brokers go by."""
+    path = znodes.topic_config_path("t")
+    found = world.zookeeper.data(path)
+    assert found is not None
+    written = znodes.decode(znodes.TopicConfigZnode, found[0], path).config
+    nodes = [world.broker_node(broker) for broker in assignments_of(world)[P0]]
+    told = [node._topics.log_config("t").retention_ms for node in nodes if node is not None]
+    return written.get("retention.ms"), *told
+
+
+# ---------------------------------------------------------------- jobs by request
+
+
+def reassigned(*replicas: int) -> Asking:
+    item = ReassignmentItem(P0, tuple(NodeId(each) for each in replicas))
+    return lambda client: client.alter_reassignments((item,), WITHIN_MS)
+
+
+async def reordered_and_elected(client: SimulatedClient) -> None:
+    await reassigned(2, 3)(client)
+    await client.elect_leaders(ElectionType.PREFERRED, (P0,), WITHIN_MS)
+
+
+async def configured(client: SimulatedClient) -> None:
+    change = ConfigAlteration("retention.ms", ConfigOperationType.SET, "70000000")
+    topic = AlteredResource(ConfigResourceType.TOPIC, "t", (change,))
+    await client.alter_configs((topic,), WITHIN_MS)
+
+
+# ---------------------------------------------------------------- the jobs
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for, as steps or by a client, and what it leads to."""
+
+    seen: Callable[[World], object]
+    done: object
+    """What is seen at the end of a run without a crash."""
+    work: tuple[f.Fault, ...] = ()
+    ask: Asking | None = None
+    or_else: tuple[object, ...] = ()
+    """What else may be seen after a crash."""
+    topics: tuple[Topic, ...] = (Topic("t", 1, 2),)
+    is_nightly: bool = False
+
+
+WITH_ANOTHER = (Topic("t", 1, 2), Topic("u", 1, 2))
+HELD_UP = f.Pause("broker-4", 300)
+"""A move to it takes until something else is asked for."""
 JOBS = {
-    "moved elsewhere": (f.MoveReplicas("t", (3, 4)),),
-    "one more and one less": (f.MoveReplicas("t", (4, 1)),),
-    "given up": (f.MoveReplicas("t", (3, 4)), f.GiveUpMoving("t")),
-    "another target": (f.MoveReplicas("t", (3, 4)), f.MoveReplicas("t", (0, 2))),
-    "another order": (f.MoveReplicas("t", (1, 0)), f.ElectPreferred("t")),
-    "expanded": (f.ExpandTopic("t", EXPANDED_TO),),
-    "expanded and moved": (f.ExpandTopic("t", EXPANDED_TO), f.MoveReplicas("t", (3, 4), 1)),
+    "moved elsewhere": Job(replicas_of("t"), ((0, 4),), (f.MoveReplicas("t", (0, 4)),)),
+    "one more and one less": Job(
+        replicas_of("t"), ((3, 1),), (f.MoveReplicas("t", (3, 1)),), is_nightly=True
+    ),
+    "given up": Job(
+        replicas_of("t"),
+        (AT_FIRST,),
+        (HELD_UP, f.MoveReplicas("t", (0, 4)), f.GiveUpMoving("t")),
+        or_else=(((0, 4),),),
+        is_nightly=True,
+    ),
+    "another target": Job(
+        replicas_of("t"),
+        ((0, 1),),
+        (HELD_UP, f.MoveReplicas("t", (0, 4)), f.MoveReplicas("t", (0, 1))),
+        is_nightly=True,
+    ),
+    "moved by request": Job(replicas_of("t"), ((0, 4),), ask=reassigned(0, 4), is_nightly=True),
+    "another order": Job(leader_of_t, 2, (f.MoveReplicas("t", (2, 3)), f.ElectPreferred("t"))),
+    "elected by request": Job(leader_of_t, 2, ask=reordered_and_elected, is_nightly=True),
+    "expanded": Job(count_of("t"), 3, (f.ExpandTopic("t", 3),)),
+    "expanded and moved": Job(
+        count_of("t"),
+        3,
+        (f.ExpandTopic("t", 3), f.MoveReplicas("t", (0, 4), 1)),
+        is_nightly=True,
+    ),
+    "created": Job(count_of("n"), 2, (f.CreateTopic("n", 2, 3),)),
+    "deleted": Job(count_of("u"), 0, (f.DeleteTopic("u"),), topics=WITH_ANOTHER),
+    "deleted without a broker": Job(
+        count_of("u"),
+        0,
+        (f.Kill("follower of u-0", 900), f.DeleteTopic("u")),
+        topics=WITH_ANOTHER,
+        is_nightly=True,
+    ),
+    "configured": Job(configured_retention, ("70000000", 70_000_000, 70_000_000), ask=configured),
 }
-NIGHTLY = (
-    "one more and one less",
-    "given up",
-    "another target",
-    "another order",
-    "expanded and moved",
-)
 
 
 def plan_of(job: str, preset: Preset, *more: Step) -> Plan:
-    steps = [Step(BEGIN_MS + 30 * number, fault) for number, fault in enumerate(JOBS[job])]
+    work = JOBS[job].work
+    steps = [Step(BEGIN_MS + APART_MS * number, fault) for number, fault in enumerate(work)]
     return Plan(
         seed=3,
         topology=PlanTopology(5, 2, preset=preset),
-        workload=Workload((Topic("t", 1, 2),), (Producer("t", rate_per_s=60),)),
+        workload=Workload(JOBS[job].topics, WRITTEN),
         steps=(*steps, *more),
         quiet_after_ms=1_500,
     )
 
 
-def points_of(job: str, preset: Preset) -> list[tuple[EventKind, int]]:
-    """Return what a controller traces in the course of the job, each time that it does."""
-    run = PlanRun(plan_of(job, preset))
-    counted: Counter[EventKind] = Counter()
-    judge = run.world.on_event
+def run_job(
+    name: str, preset: Preset, point: Point | None = None
+) -> tuple[CrashingRun, RunResult, object]:
+    """Run the job; a controller dies at the point. Return also what is seen at the end."""
+    job = JOBS[name]
+    seen: list[object] = []
+    crash = (
+        [Step(BEGIN_MS, f.Kill("active controller", 700), point)] if isinstance(point, When) else []
+    )
 
-    def on_event(event: TraceEvent) -> None:
-        if judge is not None:
-            judge(event)
-        begin_ns = run.faults_begin_ns
-        if begin_ns is not None and run.world.kernel.now_ns() >= begin_ns + BEGIN_MS * 1_000_000:
-            counted[event.kind] += 1
+    def begin(world: World) -> None:
+        if job.ask is not None:
+            client = world.client("asker")
+            client.runtime.start("asker", job.ask(client))
 
-    run.world.on_event = on_event
-    assert run.run().violation is None
-    assert any(counted[kind] for kind in ENDS)
-    return [(kind, count) for kind in POINTS for count in range(1, counted[kind] + 1)]
+    def at_the_end(world: World, _: Core | None) -> None:
+        seen.append(job.seen(world))
 
-
-def run_to_the_end(plan: Plan) -> tuple[RunResult, int]:
-    """Run the plan; return its result, and how many partitions the topic had at its end."""
-    counts: list[int] = []
-    run = PlanRun(plan, lambda world, _: counts.append(len(assignments_of(world))))
-    return run.run(), counts[0]
+    run = CrashingRun(
+        plan_of(name, preset, *crash),
+        BEGIN_MS,
+        begin,
+        point if isinstance(point, WritePoint) else None,
+        at_the_end=at_the_end,
+    )
+    return run, run.run(), seen[0]
 
 
-def possible_counts(job: str) -> tuple[int, ...]:
-    """Return how many partitions the topic may have at the end.
-
-    While replicas are moved it is not expanded, as in Kafka (REASSIGNMENT_IN_PROGRESS).
-    """
-    return {"expanded": (EXPANDED_TO,), "expanded and moved": (1, EXPANDED_TO)}.get(job, (1,))
+def points_of(job: str, preset: Preset) -> list[Point]:
+    """Return the points that the job passes when nobody dies."""
+    run, result, seen = run_job(job, preset)
+    assert result.violation is None
+    assert seen == JOBS[job].done
+    writes = [WritePoint(each, is_before) for each in run.writes for is_before in (True, False)]
+    counted = Counter(event.kind for event in run.events)
+    commands = [
+        When(Observed.EVENT, event=kind.value, count=count)
+        for kind in COMMANDS
+        for count in range(1, counted[kind] + 1)
+    ]
+    return [*writes, *commands]
 
 
 def cases() -> list[object]:
     return [
-        pytest.param(job, preset, id=f"{job}-{preset}", marks=marks)
-        for job in JOBS
+        pytest.param(
+            name,
+            preset,
+            id=f"{name}-{preset}",
+            marks=[pytest.mark.full] if job.is_nightly or preset is Preset.V3 else [],
+        )
+        for name, job in JOBS.items()
         for preset in Preset
-        for marks in [[pytest.mark.full] if job in NIGHTLY or preset is Preset.V3 else []]
     ]
 
 
-@pytest.mark.parametrize(("job", "preset"), cases())
-def test_the_next_controller_ends_the_job(job: str, preset: Preset) -> None:
-    points = points_of(job, preset)
-    assert len(points) > 20
-    for kind, count in points:
-        when = When(Observed.EVENT, event=kind.value, count=count)
-        crash = Step(BEGIN_MS, f.Kill("active controller", 700), when)
-        result, partition_count = run_to_the_end(plan_of(job, preset, crash))
-        assert result.violation is None, (kind, count, result.violation)
-        assert partition_count in possible_counts(job), (kind, count)
-
-
-@pytest.mark.parametrize("point", [FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE])
-@pytest.mark.parametrize("passed", [0, 1])
-def test_a_crash_at_a_write_of_the_topics_znode(point: FailPoint, passed: int) -> None:
-    """The first write begins the job, the second one ends it."""
-    at_ms = BEGIN_MS - 10 if not passed else BEGIN_MS + 15
-    crash = Step(at_ms, f.CrashAt("active controller", point.value, 700, 1_000))
-    result = run_plan(plan_of("moved elsewhere", Preset.FENCED, crash))
-    assert result.violation is None
-    hits = result.trace.events(EventKind.FAIL_POINT_HIT)
-    assert [hit.detail["name"] for hit in hits] == [point.value]
-
-
-@pytest.mark.parametrize("point", [FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE])
-def test_a_crash_at_the_write_of_added_partitions(point: FailPoint) -> None:
-    crash = Step(BEGIN_MS - 10, f.CrashAt("active controller", point.value, 700, 1_000))
-    result, partition_count = run_to_the_end(plan_of("expanded", Preset.FENCED, crash))
-    assert result.violation is None
-    assert partition_count == EXPANDED_TO
-    hits = result.trace.events(EventKind.FAIL_POINT_HIT)
-    assert [hit.detail["name"] for hit in hits] == [point.value]
+@pytest.mark.parametrize(("name", "preset"), cases())
+def test_the_next_controller_ends_the_job(name: str, preset: Preset) -> None:
+    job = JOBS[name]
+    points = points_of(name, preset)
+    assert any(isinstance(point, WritePoint) for point in points)
+    for point in points:
+        run, result, seen = run_job(name, preset, point)
+        assert result.violation is None, (point, result.violation)
+        assert seen in (job.done, *job.or_else), point
+        assert len(run.died) == isinstance(point, WritePoint)

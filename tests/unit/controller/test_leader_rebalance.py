@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from highwater_core import znodes
 from highwater_core.admin_messages import AlterReassignmentsRequest, ReassignmentItem
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
@@ -43,6 +44,20 @@ def joined(cluster, *names):
     """Have broker 0 back in the ISR of these topics."""
     for name in names:
         assert join(cluster, 1, 2, 0, at=TopicPartition(name, 0)) is ErrorCode.NONE
+
+
+def test_the_next_controller_holds_the_elections_of_the_admin_znode(deposed):
+    cluster = deposed()
+    joined(cluster, *TOPICS)
+    cluster.kill_controller(1000)
+    named = [znodes.PartitionName(name, 0) for name in (*TOPICS[:2], "none")]
+    path = znodes.PREFERRED_REPLICA_ELECTION
+    cluster.write(path, znodes.encode(znodes.PartitionsZnode(named)))
+    cluster.start_controller(1001)
+    cluster.until_failed_over()
+    cluster.settle()
+    assert leaders(cluster) == [0, 0, 1, 1]
+    assert cluster.data(path) is None
 
 
 def test_off_by_default(deposed):
