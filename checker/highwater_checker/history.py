@@ -23,6 +23,10 @@ COMMIT = "commit"
 """A group's offset, which is committed; `value` names the group."""
 FETCH_COMMITTED = "fetch_committed"
 """A group's offset as its coordinator answers it: -1 where it has none."""
+ASSIGNED = "assigned"
+"""A partition that a member of a group was assigned in a generation; `value` names the group, `key`
+a static member's instance, and `offset` tells where to go on. Without a topic: it was assigned
+none."""
 BEGUN_FIRST = (SEND, COMMIT, FETCH_COMMITTED)
 """Their outcomes follow an invoke of the same operation; what consumers record has none."""
 
@@ -45,6 +49,7 @@ class HistoryEvent:
     high_watermark: in the answer from which the record was read, -1 when the client does not report
     it.
     key: the record's, "" when it has none.
+    generation: of the group in which a partition was assigned, -1 of all else.
     """
 
     time_ns: int
@@ -61,6 +66,7 @@ class HistoryEvent:
     tries: int = 0
     high_watermark: int = -1
     key: str = ""
+    generation: int = -1
 
     @property
     def operation(self) -> str:

@@ -21,6 +21,7 @@ from highwater_checker.invariants.compactions import check_compactions
 from highwater_checker.invariants.coordinators import check_coordinators, has_coordinators
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
+from highwater_checker.invariants.generations import check_generations, deleted_groups, has_members
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
@@ -131,6 +132,8 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     events = [event for history in evidence.histories.values() for event in history]
     if has_commits(events):
         yield check_committed_offsets(events)
+    if has_members(events):
+        yield check_generations(events, deleted_groups(traces))
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:

@@ -70,6 +70,15 @@ class Wording(Enum):
         "began, more was committed"
     )
     OFFSET_LOST = "group {group} was told {fetched}; acknowledged, or committed since: {offsets}"
+    TWO_OWNERS = "generation {generation} of group {group}: {process} and {first} were assigned it"
+    OUTDATED_COMMIT = (
+        "a commit of generation {generation} of group {group} was acknowledged; it began after "
+        "generation {newest} had been assigned"
+    )
+    REPLACED_COMMIT = (
+        "a commit to group {group} was acknowledged; it began after {successor} had taken the "
+        "place of the same instance"
+    )
 
     # Leaders
     TWO_LEADERS = "brokers {first} and {leader} both led at leader_epoch {leader_epoch}"

@@ -199,7 +199,7 @@ class MayBreak:
 MUST_HOLD = MayBreak(rows=())
 
 INVARIANTS: tuple[str, ...] = (
-    *(f"I{number}" for number in range(1, 21)),
+    *(f"I{number}" for number in range(1, 22)),
     *(f"L{number}" for number in range(1, 12)),
 )
 

@@ -132,6 +132,8 @@ class World:
         """Called with every trace event of a node."""
         self.on_start: Callable[[int], None] | None = None
         """Called with every node that starts, before its first step."""
+        self.on_request: Callable[[KafkaRequest], None] | None = None
+        """Called with every request on the data plane when it arrives at a broker."""
         self.on_reply: Callable[[int, KafkaRequest, KafkaAnswer], None] | None = None
         """Called with every broker's answer on the data plane when it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
@@ -302,6 +304,8 @@ class World:
         self, broker_id: int, node: BrokerNode, listener_name: str
     ) -> Callable[[KafkaRequest], Awaitable[KafkaAnswer]]:
         async def handle(request: KafkaRequest) -> KafkaAnswer:
+            if self.on_request is not None:
+                self.on_request(request)
             response = await node.handle_kafka(request, listener_name)
             if self.on_reply is not None:
                 self.on_reply(broker_id, request, response)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_checker.history import COMMIT, FETCH_COMMITTED, SEND
+from highwater_checker.history import ASSIGNED, COMMIT, FETCH_COMMITTED, SEND
 from highwater_checker.invariants.reads import CHECK as NAME
 from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
@@ -183,7 +183,7 @@ def _last_incarnations(tables: Tables) -> DataFrame:
     number = fn.coalesce(fn.get(name, fn.lit(1)).try_cast("int"), fn.lit(1))
     cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
     of_process = Window.partitionBy("run_id", "process")
-    of_offsets = fn.col("function").isin(COMMIT, FETCH_COMMITTED)
+    of_offsets = fn.col("function").isin(ASSIGNED, COMMIT, FETCH_COMMITTED)
     return (
         tables[OPERATIONS]
         .where(fn.col("function") != SEND)

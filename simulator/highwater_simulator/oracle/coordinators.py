@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from highwater_broker.coordinator.logic.placement import offsets_partition
 from highwater_broker.coordinator.records import BadGroupRecord, decode
 from highwater_broker.coordinator.stored import OffsetCommitted, OffsetForgotten
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
-from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
-from highwater_core.topic_znode import decode_topic
+from highwater_simulator.oracle.group_places import GroupPlaces
 from highwater_simulator.oracle.partition_oracle import PartitionOracle
 from highwater_wire.kafka.committed_messages import (
     OffsetCommitRequest,
@@ -61,14 +59,9 @@ class _Kept:
 class CoordinatorChecks:
     """Judges what coordinators hold, and what they answer."""
 
-    def __init__(
-        self,
-        world: World,
-        partitions: dict[TopicPartition, PartitionOracle],
-        report: Report,
-    ) -> None:
+    def __init__(self, world: World, places: GroupPlaces, report: Report) -> None:
         self._world = world
-        self._partitions = partitions
+        self._places = places
         self._report = report
         self._kept: dict[PartitionOracle, _Kept] = {}
 
@@ -166,29 +159,15 @@ class CoordinatorChecks:
             )
 
     def _leader_epoch(self, broker: int, group_id: str) -> int | None:
-        found = self._find(group_id)
+        found = self._places.find(group_id)
         hosted = None if found is None else self._world.hosted(broker, found[0])
         return None if hosted is None or not hosted.is_leader else int(hosted.leader_epoch)
-
-    def _find(self, group_id: str) -> tuple[TopicPartition, PartitionOracle] | None:
-        """Return the group's partition; None where nothing can be asked of it.
-
-        Once records were lost by disks, what was acknowledged may be lost with them.
-        """
-        path = znodes.topic_path(OFFSETS_TOPIC)
-        znode = self._world.zookeeper.data(path)
-        if znode is None:
-            return None
-        count = len(decode_topic(znode[0], path).assignment)
-        at = TopicPartition(OFFSETS_TOPIC, offsets_partition(group_id, count))
-        partition = self._partitions.get(at)
-        return None if partition is None or partition.excuses else (at, partition)
 
     # ------------------------------------------------------------ what is committed
 
     def _kept_of(self, group_id: str) -> tuple[TopicPartition, _Kept] | None:
         """Return the group's partition and its committed offsets; None where none can be asked."""
-        found = self._find(group_id)
+        found = self._places.find(group_id)
         kept = None if found is None else self._read(*found)
         return None if found is None or kept is None else (found[0], kept)
 

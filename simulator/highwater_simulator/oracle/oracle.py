@@ -25,6 +25,8 @@ from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.coordinators import CoordinatorChecks
+from highwater_simulator.oracle.generations import GenerationChecks
+from highwater_simulator.oracle.group_places import GroupPlaces
 from highwater_simulator.oracle.log_starts import LogStartChecks
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.lost_disks import LostDisks
@@ -78,11 +80,14 @@ class Oracle:
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
         self._log_starts = LogStartChecks(world, self.report)
-        self._coordinators = CoordinatorChecks(world, self.partitions, self.report)
+        places = GroupPlaces(world, self.partitions)
+        self._coordinators = CoordinatorChecks(world, places, self.report)
+        self._generations = GenerationChecks(places, self.report)
         for broker, handle in world.brokers.items():
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
         world.on_event = self._event_traced
+        world.on_request = self._generations.asked
         world.on_reply = self._replied
         world.on_read = self._fetched
         world.on_command = self._restarts.command_arrived
@@ -214,6 +219,7 @@ class Oracle:
             self._dirty.update(dict.fromkeys((event.node, at) for at in self.partitions))
             self._judgements.append(lambda: self._checkpoints.written(event))
         self._restarts.event_traced(event)
+        self._generations.event_traced(event)
 
     def _znodes_changed(self, author: str, paths: tuple[str, ...]) -> None:
         for path in paths:
@@ -340,6 +346,7 @@ class Oracle:
         """Take note of a broker's response to a client."""
         if response is None:
             return
+        self._replies.extend(self._generations.judgements(broker, request, response))
         if isinstance(request, ProduceRequest) and request.acks == _ALL_ISR:
             sent = {(each.topic, each.partition): each.records for each in request.partitions}
             for result in response.partitions:

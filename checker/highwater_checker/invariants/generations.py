@@ -1,0 +1,116 @@
+"""I21, from histories: one owner of a partition in a generation, and no commit of an older one.
+
+A process is one member at a time. What it commits is of the generation in which it was last
+assigned something; of who was never assigned anything no commit is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.history import ASSIGNED, COMMIT, HistoryEvent, OperationType
+from highwater_checker.wording import Wording
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind, TraceEvent
+
+CHECK = "generations of groups (I21)"
+
+
+def is_group_deleted(event: TraceEvent) -> bool:
+    """Return whether a coordinator forgets a group for good: its generations begin anew."""
+    return (
+        event.kind is EventKind.GROUP_STATE_CHANGED
+        and event.detail.get("reason") == ErrorCode.GROUP_ID_NOT_FOUND.name
+    )
+
+
+def deleted_groups(traces: Iterable[TraceEvent]) -> frozenset[str]:
+    """Return the groups that were deleted, by an administrator or since nothing was left of
+    them."""
+    return frozenset(str(each.detail.get("group")) for each in traces if is_group_deleted(each))
+
+
+def has_members(events: Iterable[HistoryEvent]) -> bool:
+    return any(event.function == ASSIGNED for event in events)
+
+
+@dataclass(slots=True)
+class _Group:
+    """What its members were told so far."""
+
+    newest: int = -1
+    """The latest generation of which anybody was told."""
+    owners: dict[tuple[int, str, int], HistoryEvent] = field(default_factory=dict)
+    """Who was last assigned a partition, by generation, topic and partition."""
+    members: dict[str, HistoryEvent] = field(default_factory=dict)
+    """What each process was assigned last."""
+
+
+def check_generations(events: Iterable[HistoryEvent], deleted: Collection[str] = ()) -> CheckResult:
+    """Find partitions with two owners in one generation, and acknowledged commits of older ones.
+
+    A commit is of an older generation if a newer one had been assigned as it began: then the
+    coordinator knew of it. Groups that were deleted are left out. A static member that was
+    started again owns what it owned before, and its former process nothing.
+    Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
+    """
+    groups: dict[str, _Group] = {}
+    begun: dict[tuple[str, int], Finding | None] = {}
+    findings: list[Finding] = []
+    examined = 0
+    for event in sorted(events, key=lambda event: event.time_ns):
+        if event.function not in (ASSIGNED, COMMIT) or event.value in deleted:
+            continue
+        group = groups.setdefault(event.value, _Group())
+        operation = event.process, event.operation_id
+        if event.function == ASSIGNED:
+            examined += 1
+            findings.extend(_assign(group, event))
+        elif event.type is OperationType.INVOKE:
+            begun[operation] = _outdated(group, event)
+        else:
+            finding = begun.pop(operation, None)
+            examined += event.type is OperationType.OK and event.process in group.members
+            if finding is not None and event.type is OperationType.OK:
+                findings.append(finding)
+    return CheckResult(CHECK, examined, tuple(findings))
+
+
+def _assign(group: _Group, event: HistoryEvent) -> Iterator[Finding]:
+    """Take in who owns the partition now; yield that another does in the same generation."""
+    group.newest = max(group.newest, event.generation)
+    group.members[event.process] = event
+    if not event.topic:
+        return
+    at = event.generation, event.topic, event.partition
+    before = group.owners.get(at)
+    if before is not None and before.process != event.process and not _is_same(before, event):
+        yield _finding(Wording.TWO_OWNERS, event, event.generation, first=before.process)
+    group.owners[at] = event
+
+
+def _outdated(group: _Group, commit: HistoryEvent) -> Finding | None:
+    """Return what is wrong should the commit that begins be acknowledged."""
+    member = group.members.get(commit.process)
+    if member is None:
+        return None
+    if member.generation < group.newest:
+        return _finding(Wording.OUTDATED_COMMIT, commit, member.generation, newest=group.newest)
+    owner = group.owners.get((member.generation, commit.topic, commit.partition))
+    if owner is not None and owner.process != commit.process and _is_same(owner, member):
+        return _finding(Wording.REPLACED_COMMIT, commit, member.generation, successor=owner.process)
+    return None
+
+
+def _is_same(first: HistoryEvent, second: HistoryEvent) -> bool:
+    """Return whether both are one static member."""
+    return bool(first.key) and first.key == second.key
+
+
+def _finding(wording: Wording, event: HistoryEvent, generation: int, **facts: object) -> Finding:
+    message = wording.filled(
+        group=event.value, generation=generation, process=event.process, **facts
+    )
+    return Finding("I21", message, event.topic, event.partition, operation=event.operation)
