@@ -16,6 +16,7 @@ from highwater_planted import (
     controllers,
     fetchers,
     folders,
+    groups,
     isr,
     jobs,
     late,
@@ -46,6 +47,7 @@ PLANTED: dict[str, PlantedBug] = {
         *compaction.BUGS,
         *sequences.BUGS,
         *offsets.BUGS,
+        *groups.BUGS,
         *fetchers.BUGS,
     )
 }

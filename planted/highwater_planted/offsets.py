@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from highwater_broker.coordinator.committing import Committing
+from highwater_broker.coordinator.group import Group
 from highwater_broker.coordinator.load import STEP_BYTES, PartitionLoad
+from highwater_broker.coordinator.logic.loaded_records import LoadedRecords
 from highwater_broker.coordinator.offsets_log import OffsetsLog
 from highwater_broker.coordinator.ownership import Ownership, Term
+from highwater_broker.coordinator.stored import GroupRecord, OffsetCommitted
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.log_folders import Interrupted
 from highwater_broker.partition import Partition
@@ -18,9 +23,37 @@ from highwater_core.ids import Offset, TopicPartition
 from highwater_core.messages import StopReplicaPartition
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
+_apply_record = LoadedRecords.apply
+_commit = Committing.commit
+_status = OffsetsLog._status
 _init_load = PartitionLoad.__init__
 _role_changed = Ownership.role_changed
 _stop_replica = ReplicaManager._stop_replica
+
+
+def _earlier_offset_counts(self: LoadedRecords, record: GroupRecord) -> None:
+    if isinstance(record, OffsetCommitted):
+        self._offsets.setdefault(record.group_id, {}).setdefault(record.topic_partition, record)
+    else:
+        _apply_record(self, record)
+
+
+async def _show_and_commit(
+    self: Committing, group: Group, request: Any, items: Sequence[Any]
+) -> Any:
+    for item in items:
+        shown = OffsetCommitted(
+            group.group_id, item.topic, item.partition, item.offset, item.leader_epoch, "", 0, None
+        )
+        group.offsets[shown.topic_partition] = shown
+    return await _commit(self, group, request, items)
+
+
+async def _acknowledged_while_deposed(
+    self: OffsetsLog, partition: Partition, end_offset: Offset
+) -> ErrorCode | None:
+    status = await _status(self, partition, end_offset)
+    return ErrorCode.NONE if status is ErrorCode.NOT_LEADER_OR_FOLLOWER else status
 
 
 async def _wait_for_nobody(
@@ -115,5 +148,29 @@ BUGS = (
             Replacement(Ownership, "role_changed", _unload_at_a_late_stop),
         ),
         is_rare=True,
+    ),
+    PlantedBug(
+        name="deposed_coordinator_acknowledges",
+        summary="an offset commit is acknowledged though its coordinator was deposed meanwhile",
+        source="own",
+        breaks=("I14",),
+        shows_under=(FaultFamily.NETWORK, FaultFamily.PROCESS),
+        replacements=(Replacement(OffsetsLog, "_status", _acknowledged_while_deposed),),
+    ),
+    PlantedBug(
+        name="offset_goes_back",
+        summary="a load takes the earliest offset of each partition, not the latest",
+        source="own",
+        breaks=("I14",),
+        shows_under=(FaultFamily.PROCESS,),
+        replacements=(Replacement(LoadedRecords, "apply", _earlier_offset_counts),),
+    ),
+    PlantedBug(
+        name="offset_shown_before_commit",
+        summary="an offset is told while its record is not committed in the log",
+        source="own",
+        breaks=("I14",),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(Committing, "commit", _show_and_commit),),
     ),
 )

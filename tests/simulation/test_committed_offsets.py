@@ -177,6 +177,49 @@ def test_a_load_that_nobody_wants_any_more_leaves_nothing() -> None:
     GroupStory().run(deposed_while_it_loads)
 
 
+async def fetched_while_it_is_appended(story: GroupStory) -> None:
+    """Nothing can be committed in the log meanwhile: no follower hears of it."""
+    await story.begin()
+    cut_followers_off(story)
+    story.client.runtime.scope("commits").spawn("Commit", story.committer.commit(ORDERS, 7))
+    await story.world.sleep(200)
+    assert await story.fetch() == 1
+
+
+def cut_followers_off(story: GroupStory) -> int:
+    """Cut the coordinator off from the other brokers, and return it."""
+    leader = story.coordinator()
+    for other in story.world.brokers:
+        if other != leader:
+            names = story.world.brokers[leader].name, story.world.brokers[other].name
+            story.world.network.cut_both_ways(*names, Plane.REPLICATION)
+    return leader
+
+
+async def deposed_while_it_appends(story: GroupStory) -> None:
+    await story.begin()
+    leader = cut_followers_off(story)
+    outcomes: list[OperationType] = []
+
+    async def commit() -> None:
+        outcomes.append(await story.committer.commit(ORDERS, 7))
+
+    story.client.runtime.scope("commits").spawn("Commit", commit())
+    await story.world.sleep(100)
+    await lead(story, next(each for each in story.world.brokers if each != leader))
+    await story.world.eventually(lambda: bool(outcomes), 60_000, "the commit is answered")
+    assert outcomes == [OperationType.INFO]
+    story.world.network.heal_all()
+    assert await story.fetch() == 1
+
+
+@pytest.mark.parametrize("story", [fetched_while_it_is_appended, deposed_while_it_appends])
+def test_what_is_not_committed_is_neither_told_nor_acknowledged(
+    story: Callable[[GroupStory], Coroutine[Any, Any, None]],
+) -> None:
+    GroupStory().run(story)
+
+
 async def late_stop(story: GroupStory) -> None:
     """A StopReplica of an epoch that is over comes to the leader."""
     await story.begin()
@@ -207,6 +250,9 @@ def test_a_late_stop_unloads_nothing() -> None:
         ("offset_commit_acknowledged_on_append", offsets_move, "no such record is committed"),
         ("group_load_stops_early", high_watermark_lags, "acknowledged or committed since"),
         ("group_load_after_unload", deposed_while_it_loads, "of a partition that it has not"),
+        ("offset_goes_back", offsets_move, "acknowledged or committed since"),
+        ("offset_shown_before_commit", fetched_while_it_is_appended, "told group 'g' offset 7"),
+        ("deposed_coordinator_acknowledges", deposed_while_it_appends, "no such record"),
         ("late_stop_unloads_groups", late_stop, "coordinates since epoch None"),
     ],
 )

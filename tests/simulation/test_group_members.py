@@ -2,87 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from highwater_client.admin import Admin
-from highwater_client.group_member import Assigned, GroupMember, GroupSettings
-from highwater_core.errors import ErrorCode
-from highwater_core.ids import Offset, TopicPartition
-from highwater_core.internal_topics import OFFSETS_TOPIC
+from tests.support.members import BROKER_SETTINGS, SESSION_MS, Watched, begin, coordinator
 
 Cluster = Any
 MakeCluster = Callable[..., Cluster]
-
-BROKER_SETTINGS = {"group_initial_rebalance_delay_ms": 500, "offsets_topic_partitions": 1}
-TOPIC = "shared"
-PARTITIONS = 4
-SESSION_MS = 6_000
-
-
-class Watched:
-    """A member, and what it was told."""
-
-    def __init__(self, cluster: Cluster, name: str, **settings: Any) -> None:
-        self.world = cluster.world
-        client = cluster.world.client(name)
-        self.assigned: Mapping[TopicPartition, Offset] = {}
-        self.generations: list[int] = []
-        self.member = GroupMember(
-            client.runtime,
-            client.transport,
-            client.bootstrap,
-            GroupSettings("g", (TOPIC,), **{"session_timeout_ms": SESSION_MS, **settings}),
-            client_id=name,
-            on_assigned=self._assigned,
-            on_revoked=self._revoked,
-        )
-        self.scope = client.runtime.scope("member")
-        self.running = self.scope.spawn("Member", self.member.run())
-
-    def _assigned(self, told: Assigned) -> None:
-        self.assigned = told.positions
-        self.generations.append(told.generation)
-
-    def _revoked(self, generation: int) -> None:
-        assert generation == self.generations[-1]
-        self.assigned = {}
-
-    async def holds(self, *partitions: int) -> None:
-        wanted = [TopicPartition(TOPIC, each) for each in partitions]
-        await self.world.eventually(
-            lambda: self.member.generation >= 0 and sorted(self.assigned) == wanted,
-            60_000,
-            f"partitions {partitions}, after {self.member.last_error}",
-        )
-
-    async def commit(self, offset: int, partition: int = 0) -> None:
-        """Commit until it is acknowledged."""
-        key = TopicPartition(TOPIC, partition)
-        outcomes: list[ErrorCode | None] = []
-
-        async def try_once() -> bool:
-            outcomes.append(await self.member.commit({key: offset}))
-            return outcomes[-1] is ErrorCode.NONE
-
-        while not await try_once():
-            await self.world.sleep(100)
-            assert len(outcomes) < 300, f"not committed: {outcomes[-3:]}"
-
-
-def coordinator(cluster: Cluster) -> int:
-    """The broker that coordinates the group: all groups are of one offsets partition here."""
-    return int(cluster.leader(TopicPartition(OFFSETS_TOPIC, 0)))
-
-
-async def begin(cluster: Cluster) -> None:
-    """Start all nodes and create the topic that members share."""
-    cluster.world.start_all()
-    client = cluster.world.client("admin")
-    admin = Admin(client.runtime, client.transport, client.bootstrap)
-    assert await admin.create_topic(TOPIC, PARTITIONS, 3, 60_000) is ErrorCode.NONE
 
 
 def run(make_cluster: MakeCluster, story: Any, **settings: Any) -> None:

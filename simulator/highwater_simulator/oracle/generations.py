@@ -94,8 +94,8 @@ class GenerationChecks:
         told = self._told.setdefault(request.group_id, _Told())
         if request.generation > told.generation:
             told.generation, told.owners = request.generation, {}
-        if request.generation < told.generation:
-            return
+        elif request.generation < told.generation:
+            self._accepted(broker, request, f"generation {told.generation} was assigned before")
         if request.group_instance_id is not None:
             told.instances[request.group_instance_id] = request.member_id
         try:
@@ -115,11 +115,11 @@ class GenerationChecks:
                 )
             told.owners[at] = request
 
-    def _accepted(self, broker: int, request: OfMember, doubt: str) -> None:
+    def _accepted(self, broker: int, request: OfMember | SyncGroupRequest, doubt: str) -> None:
         self._report(
             None,
             "I21",
-            f"broker {broker} accepted a {type(request).__name__} of {request.member_id}, "
+            f"broker {broker} accepted {type(request).__name__} of {request.member_id}, "
             f"generation {request.generation} of group {request.group_id!r}: {doubt}",
             -1,
         )

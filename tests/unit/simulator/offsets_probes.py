@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from highwater_broker.coordinator.logic.loaded_records import LoadedRecords
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch
@@ -48,6 +49,22 @@ def orders_after_the_lead_was_lost(world: CoordinatorWorld) -> object:
     return [order for order, _ in world.cache.told]
 
 
+def answer_after_the_lead_was_lost(world: CoordinatorWorld) -> object:
+    partition = world.host_for("g")
+    world.lead_loaded(partition)
+    told = world.start_append("g", committed("g", 1))
+    partition.lose_leadership()
+    world.kernel.run_for(100)
+    return told
+
+
+def offset_that_was_loaded(_bench: Any) -> object:
+    records = LoadedRecords()
+    for offset in (1, 2):
+        records.apply(committed("g", offset))
+    return [each.offset for each in records.groups()["g"].offsets.values()]
+
+
 def refusal_after_a_late_stop(world: CoordinatorWorld) -> object:
     partition = world.host_for("g", [committed("g", 1)])
     world.lead_loaded(partition)
@@ -76,6 +93,12 @@ OFFSETS: dict[str, tuple[Probe, object, object]] = {
         "NONE",
     ),
     "group_load_after_unload": (_in_a_world(orders_after_the_lead_was_lost), [], ["take_over"]),
+    "deposed_coordinator_acknowledges": (
+        _in_a_world(answer_after_the_lead_was_lost),
+        [ErrorCode.NOT_COORDINATOR],
+        [ErrorCode.NONE],
+    ),
+    "offset_goes_back": (offset_that_was_loaded, [2], [1]),
     "late_stop_unloads_groups": (
         _in_a_world(refusal_after_a_late_stop),
         ("FENCED_LEADER_EPOCH", "NONE"),

@@ -72,6 +72,7 @@ from tests.support.open_logs import open_log
 
 from .compaction_probes import COMPACTION
 from .folder_probes import FOLDERS
+from .group_probes import GROUPS
 from .job_probes import JOBS
 from .later_probes import LATER
 from .offsets_probes import OFFSETS
@@ -650,6 +651,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     **COMPACTION,
     **SEQUENCES,
     **OFFSETS,
+    **GROUPS,
 }
 
 
