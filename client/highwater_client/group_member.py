@@ -204,6 +204,7 @@ class GroupMember:
         if positions is None:
             return False
         self.generation = joined.generation
+        self._history.assigned(joined.generation, positions, self._settings.group_instance_id)
         self._on_assigned(Assigned(joined.generation, self.member_id, positions))
         await self._stay(coordinator)
         return True

@@ -1,15 +1,20 @@
-"""A group's commits and fetches of offsets in a client's history: one operation a partition."""
+"""What a member of a group is assigned, commits and fetches, in a client's history."""
 
 from __future__ import annotations
 
-from highwater_checker.history import COMMIT, OperationType
+from collections.abc import Mapping
+
+from highwater_checker.history import ASSIGNED, COMMIT, OperationType
 from highwater_client.outcomes import TryResult
 from highwater_client.recorder import HistoryRecorder
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import Offset, TopicPartition
+
+NOTHING = TopicPartition("", -1)
+"""Stands in the history for no partition at all."""
 
 
 class OffsetHistory:
-    """One client's operations on the offsets of one group."""
+    """One client's part in one group: one operation a partition."""
 
     def __init__(self, recorder: HistoryRecorder, group_id: str) -> None:
         self._recorder = recorder
@@ -35,3 +40,20 @@ class OffsetHistory:
             kind, operation_id, function, *at, self._group_id, offset, error=result.error
         )
         return kind
+
+    def assigned(
+        self, generation: int, positions: Mapping[TopicPartition, Offset], instance: str | None
+    ) -> None:
+        """Record what is read from now on, and from where; instance: of a static member."""
+        operation_id = self._recorder.new_operation()
+        for at, offset in (positions or {NOTHING: Offset(-1)}).items():
+            self._recorder.record(
+                OperationType.OK,
+                operation_id,
+                ASSIGNED,
+                *at,
+                self._group_id,
+                offset,
+                key=instance or "",
+                generation=generation,
+            )

@@ -53,6 +53,7 @@ class HistoryRecorder:
         tries: int = 0,
         high_watermark: int = -1,
         key: str = "",
+        generation: int = -1,
     ) -> None:
         event = HistoryEvent(
             self._now_ns(),
@@ -68,6 +69,7 @@ class HistoryRecorder:
             tries,
             high_watermark,
             key,
+            generation,
         )
         self.events.append(event)
         if self._on_event is not None:

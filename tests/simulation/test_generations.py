@@ -1,4 +1,7 @@
-"""Generations of groups: who is no member of the current one is refused, and the oracle sees it."""
+"""Generations of groups: who is no member of the current one is refused, and mistakes are found.
+
+The oracle sees them as they happen, the checker in the members' histories.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from highwater_checker.invariants.generations import check_generations
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_planted import planted
@@ -17,64 +21,77 @@ from tests.support.members import BROKER_SETTINGS, TOPIC, Watched, begin, coordi
 
 Cluster = Any
 MakeCluster = Callable[..., Cluster]
-Story = Callable[[Cluster], Coroutine[Any, Any, None]]
+FIRST = TopicPartition(TOPIC, 0)
 
 
-async def two_share(cluster: Cluster) -> tuple[Watched, Watched]:
-    await begin(cluster)
-    first = Watched(cluster, "member-0")
+class Members:
+    """The members of one group."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.all: list[Watched] = []
+
+    def add(self, **settings: Any) -> Watched:
+        self.all.append(Watched(self.cluster, f"member-{len(self.all)}", **settings))
+        return self.all[-1]
+
+    async def two_share(self) -> tuple[Watched, Watched]:
+        await begin(self.cluster)
+        first = self.add()
+        await first.holds(0, 1, 2, 3)
+        second = self.add()
+        await first.holds(0, 1)
+        await second.holds(2, 3)
+        return first, second
+
+
+Story = Callable[[Members], Coroutine[Any, Any, object]]
+
+
+async def another_joins(members: Members) -> object:
+    """Return what each has once it is there."""
+    await begin(members.cluster)
+    first = members.add()
     await first.holds(0, 1, 2, 3)
-    second = Watched(cluster, "member-1")
-    await first.holds(0, 1)
-    await second.holds(2, 3)
-    return first, second
+    members.add()
+    await members.cluster.world.sleep(20_000)
+    return [sorted(at.partition for at in each.assigned) for each in members.all]
 
 
-async def another_joins(cluster: Cluster) -> None:
-    await two_share(cluster)
-
-
-async def removed_member_goes_on(cluster: Cluster) -> None:
+async def removed_member_commits(members: Members) -> object:
     """It was not heard of for a session timeout, and does not know what became of it."""
-    first, second = await two_share(cluster)
+    first, second = await members.two_share()
     await first.commit(5)
     first.scope.cancel()
     await second.holds(0, 1, 2, 3)
-    outcome = await first.member.commit({TopicPartition(TOPIC, 0): 3})
-    assert outcome is ErrorCode.UNKNOWN_MEMBER_ID
-    assert await heartbeat(first) is ErrorCode.UNKNOWN_MEMBER_ID
+    return await first.member.commit({FIRST: 3})
 
 
-async def heartbeat(of: Watched) -> ErrorCode:
-    member = of.member
-    request = HeartbeatRequest("g", member.generation, member.member_id)
-    coordinator = await member._find()
-    assert coordinator is not None
-    answer = await member._call(coordinator, request)
-    return ErrorCode(answer.error)
-
-
-async def removed_member_is_heard(cluster: Cluster) -> None:
-    first, second = await two_share(cluster)
+async def removed_member_is_alive(members: Members) -> object:
+    first, second = await members.two_share()
     first.scope.cancel()
     await second.holds(0, 1, 2, 3)
-    assert await heartbeat(first) is ErrorCode.UNKNOWN_MEMBER_ID
+    member = first.member
+    coordinator = await member._find()
+    assert coordinator is not None
+    request = HeartbeatRequest("g", member.generation, member.member_id)
+    return (await member._call(coordinator, request)).error
 
 
-async def static_member_is_started_twice(cluster: Cluster) -> None:
-    await begin(cluster)
-    first = Watched(cluster, "member-0", group_instance_id="a")
+async def static_member_is_started_twice(members: Members) -> object:
+    await begin(members.cluster)
+    first = members.add(group_instance_id="a")
     await first.holds(0, 1, 2, 3)
     first.scope.cancel()
-    again = Watched(cluster, "member-1", group_instance_id="a")
+    again = members.add(group_instance_id="a")
     await again.holds(0, 1, 2, 3)
-    outcome = await first.member.commit({TopicPartition(TOPIC, 0): 3})
-    assert outcome is ErrorCode.FENCED_INSTANCE_ID
     await again.commit(5)
+    return await first.member.commit({FIRST: 3})
 
 
-async def coordinator_moves(cluster: Cluster) -> None:
-    first, second = await two_share(cluster)
+async def coordinator_moves(members: Members) -> object:
+    first, second = await members.two_share()
+    cluster = members.cluster
     old = coordinator(cluster)
     cluster.world.kill(old)
     await cluster.world.eventually(
@@ -82,28 +99,41 @@ async def coordinator_moves(cluster: Cluster) -> None:
     )
     await second.commit(20, partition=2)
     await first.commit(10)
+    return first.generations == sorted(set(first.generations))
 
 
-STORIES = (
-    another_joins,
-    removed_member_goes_on,
-    removed_member_is_heard,
-    static_member_is_started_twice,
-    coordinator_moves,
-)
-
-
-def run(make_cluster: MakeCluster, story: Story) -> None:
+def run(make_cluster: MakeCluster, story: Story, *, has_oracle: bool = True) -> Any:
+    """Return what the story returns, and its members."""
     cluster = make_cluster(broker_settings=BROKER_SETTINGS)
-    Oracle(cluster.world)
-    cluster.world.run(story(cluster), 900_000)
+    members = Members(cluster)
+    if has_oracle:
+        Oracle(cluster.world)
+    told: list[object] = []
+
+    async def told_by_story() -> None:
+        told.append(await story(members))
+
+    cluster.world.run(told_by_story(), 900_000)
+    return told[0], [event for each in members.all for event in each.recorder.events]
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        (another_joins, [[0, 1], [2, 3]]),
+        (removed_member_commits, ErrorCode.UNKNOWN_MEMBER_ID),
+        (removed_member_is_alive, ErrorCode.UNKNOWN_MEMBER_ID),
+        (static_member_is_started_twice, ErrorCode.FENCED_INSTANCE_ID),
+        (coordinator_moves, True),
+    ],
+)
 def test_only_members_of_the_current_generation_are_served(
-    make_cluster: MakeCluster, story: Story
+    make_cluster: MakeCluster, story: Story, expected: object
 ) -> None:
-    run(make_cluster, story)
+    told, history = run(make_cluster, story)
+    assert told == expected
+    checked = check_generations(history)
+    assert (checked.findings, checked.examined > 0) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +141,8 @@ def test_only_members_of_the_current_generation_are_served(
     [
         ("leaders_assignment_for_all", another_joins, "has it there"),
         ("generation_not_advanced", another_joins, "has it there"),
-        ("commit_of_any_generation", removed_member_goes_on, "accepted OffsetCommitRequest"),
-        ("heartbeat_of_anybody", removed_member_is_heard, "accepted HeartbeatRequest"),
+        ("commit_of_any_generation", removed_member_commits, "accepted OffsetCommitRequest"),
+        ("heartbeat_of_anybody", removed_member_is_alive, "accepted HeartbeatRequest"),
         ("replaced_member_commits", static_member_is_started_twice, "had taken the place"),
         ("groups_not_loaded", coordinator_moves, "was assigned before"),
     ],
@@ -124,3 +154,22 @@ def test_the_oracle_sees_the_mistake(
         run(make_cluster, story)
     assert broken.value.violation.invariant == "I21"
     assert says in broken.value.violation.message
+
+
+@pytest.mark.parametrize(
+    ("bug", "story", "says"),
+    [
+        ("leaders_assignment_for_all", another_joins, "were assigned it"),
+        ("generation_not_advanced", another_joins, "were assigned it"),
+        ("commit_of_any_generation", removed_member_commits, "had been assigned"),
+        ("replaced_member_commits", static_member_is_started_twice, "had taken the place"),
+    ],
+)
+def test_the_checker_finds_the_mistake_in_histories(
+    make_cluster: MakeCluster, bug: str, story: Story, says: str
+) -> None:
+    with planted(bug):
+        _, history = run(make_cluster, story, has_oracle=False)
+    found = check_generations(history).findings
+    assert {each.invariant for each in found} == {"I21"}
+    assert says in found[0].message

@@ -7,6 +7,8 @@ from typing import Any
 
 from highwater_client.admin import Admin
 from highwater_client.group_member import Assigned, GroupMember, GroupSettings
+from highwater_client.offset_history import OffsetHistory
+from highwater_client.recorder import HistoryRecorder
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
@@ -27,12 +29,14 @@ class Watched:
         client = cluster.world.client(name)
         self.assigned: Mapping[TopicPartition, Offset] = {}
         self.generations: list[int] = []
+        self.recorder = HistoryRecorder(client.stamp_ns, name)
         self.member = GroupMember(
             client.runtime,
             client.transport,
             client.bootstrap,
             GroupSettings("g", (TOPIC,), **{"session_timeout_ms": SESSION_MS, **settings}),
             client_id=name,
+            history=OffsetHistory(self.recorder, "g"),
             on_assigned=self._assigned,
             on_revoked=self._revoked,
         )
