@@ -19,6 +19,8 @@ from highwater_core.json_lines import decode_lines
 SEND = "send"
 POLL = "poll"
 """One record that was read, or a poll that met an error."""
+RESET = "reset"
+"""The consumer went to another offset, by the policy that `value` names."""
 COMMIT = "commit"
 """A group's offset, which is committed; `value` names the group."""
 FETCH_COMMITTED = "fetch_committed"

@@ -19,6 +19,7 @@ from highwater_checker.invariants.committed_offsets import (
 )
 from highwater_checker.invariants.compactions import check_compactions
 from highwater_checker.invariants.coordinators import check_coordinators, has_coordinators
+from highwater_checker.invariants.deliveries import check_deliveries
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.generations import check_generations, deleted_groups, has_members
@@ -51,7 +52,7 @@ from highwater_core.config import Preset
 from highwater_core.events import EventKind
 
 ABOUT_RECORDS = frozenset(
-    {"I1", "I4", "I9", "I11", "unseen", "inconsistent-offsets", "realtime-send"}
+    {"I1", "I4", "I9", "I11", "I22", "unseen", "inconsistent-offsets", "realtime-send"}
 )
 """Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none."""
 
@@ -134,6 +135,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_committed_offsets(events)
     if has_members(events):
         yield check_generations(events, deleted_groups(traces))
+        yield check_deliveries(events, evidence.asked_of_logs, logs)
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:

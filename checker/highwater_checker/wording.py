@@ -75,6 +75,12 @@ class Wording(Enum):
         "a commit of generation {generation} of group {group} was acknowledged; it began after "
         "generation {newest} had been assigned"
     )
+    DELIVERED_AGAIN = (
+        "{value:shown} was delivered again: {process} was to go on at {next_offset} then"
+    )
+    NOT_DELIVERED = (
+        "{value:shown} lies below {committed}, which group {group} was to commit; no member had it"
+    )
     REPLACED_COMMIT = (
         "a commit to group {group} was acknowledged; it began after {successor} had taken the "
         "place of the same instance"

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from highwater_checker.history import HistoryEvent, OperationType
 
-RESET = "reset"
-"""The consumer went to another offset, by the policy that `value` names."""
 HIGH_WATERMARK = "high_watermark"
 LATEST = "latest"
 """The partition's latest offset in a ListOffsets answer."""

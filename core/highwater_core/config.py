@@ -199,7 +199,7 @@ class MayBreak:
 MUST_HOLD = MayBreak(rows=())
 
 INVARIANTS: tuple[str, ...] = (
-    *(f"I{number}" for number in range(1, 22)),
+    *(f"I{number}" for number in range(1, 23)),
     *(f"L{number}" for number in range(1, 12)),
 )
 
@@ -218,6 +218,7 @@ _V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
     "I12": (10,),
     "I13": (24,),
     "I16": (6, 16),
+    "I22": (1, 2, 7, 8, 9, 10),
     "L2": (13, 15),
     "L3": (13, 15),
     "L4": (8, 13, 15, 16),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from highwater_broker.coordinator.committing import Committing
+from highwater_broker.coordinator import coordinator
+from highwater_broker.coordinator.committing import Committing, fetched
 from highwater_broker.coordinator.group import Group
 from highwater_broker.coordinator.load import STEP_BYTES, PartitionLoad
 from highwater_broker.coordinator.logic.loaded_records import LoadedRecords
@@ -47,6 +49,13 @@ async def _show_and_commit(
         )
         group.offsets[shown.topic_partition] = shown
     return await _commit(self, group, request, items)
+
+
+def _fetched_one_too_high(group: Group | None, partitions: Any) -> Any:
+    told = fetched(group, partitions)
+    return tuple(
+        replace(each, offset=Offset(each.offset + 1)) if each.offset >= 0 else each for each in told
+    )
 
 
 async def _acknowledged_while_deposed(
@@ -172,5 +181,13 @@ BUGS = (
         breaks=("I14",),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(Committing, "commit", _show_and_commit),),
+    ),
+    PlantedBug(
+        name="offset_told_too_high",
+        summary="a group is told the offset behind the one that it committed",
+        source="own",
+        breaks=("I14", "I22"),
+        shows_under=(FaultFamily.NONE,),
+        replacements=(Replacement(coordinator, "fetched", _fetched_one_too_high),),
     ),
 )

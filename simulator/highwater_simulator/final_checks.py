@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from highwater_checker.finding import Finding
-from highwater_checker.history import HistoryEvent, Sends, nobody, sends_of
+from highwater_checker.history import Acknowledged, HistoryEvent, Sends, nobody, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
+from highwater_checker.invariants.deliveries import check_deliveries
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
@@ -82,9 +83,11 @@ def check_end(
     sent = list(senders)
     for sender in sent:
         yield from _check_sender(sender, logs, excuses)
-    yield from _check_order(sent, logs, excuses)
+    promised = _promised(sent, logs, excuses)
+    yield from _check_order(sent, promised)
     for reader in readers:
         yield from _check_reader(reader, logs, excuses)
+        yield from check_deliveries(reader.history, promised, logs.values()).findings
 
 
 def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[Finding]:
@@ -104,26 +107,29 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
         yield from _check_acknowledged(sends, logs, excuses)
 
 
-def _check_order(
+def _promised(
     senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
-) -> Iterable[Finding]:
-    """Return records with an offset below one that was acknowledged before their send.
-
-    An idempotent producer's records are also in the order of their sends.
-    """
-    senders = list(senders)
-    in_order = {
-        event.process for sender in senders if sender.is_idempotent for event in sender.history
-    }
+) -> list[Acknowledged]:
+    """Return what was acknowledged with acks=all, of partitions of which disks lost nothing."""
     lost = {excuse.topic_partition for excuse in excuses}
-    acknowledged = [
+    return [
         ack
         for sender in senders
         if sender.acks == -1
         for ack in sends_of(sender.history).acknowledged
         if TopicPartition(ack.topic, ack.partition) in logs.keys() - lost
     ]
-    return check_order(acknowledged, nobody, in_order.__contains__).findings
+
+
+def _check_order(senders: Iterable[SentBy], promised: Sequence[Acknowledged]) -> Iterable[Finding]:
+    """Return records with an offset below one that was acknowledged before their send.
+
+    An idempotent producer's records are also in the order of their sends.
+    """
+    in_order = {
+        event.process for sender in senders if sender.is_idempotent for event in sender.history
+    }
+    return check_order(promised, nobody, in_order.__contains__).findings
 
 
 def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:

@@ -56,6 +56,7 @@ def _row(
 _LOST = "what was committed is lost"
 _ELECTED = "its new leader lacks what was committed"
 _READ = "a consumer read what is lost"
+_UNDELIVERED = "records take the places of lost ones, which a group has read"
 _MEMBER = "an ISR member lacks what was committed"
 _DIFFER = "who kept the records and who wrote others in their place differ"
 
@@ -71,6 +72,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": "the old leader, whose high watermark is beyond the loss, keeps its records",
             "I4": _ELECTED,
             "I9": _READ,
+            "I22": _UNDELIVERED,
             "I11": "the truncation itself removes it from an ISR member",
         },
         in_a_trace="log_truncated to the high watermark, its offset below a "
@@ -89,6 +91,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": "the same offsets hold different records",
             "I4": _ELECTED,
             "I9": _READ,
+            "I22": _UNDELIVERED,
             "I11": "an ISR member whose log goes beyond the leader's cuts what that has lost",
         },
         in_a_trace="log_recovered below where the replica's log had ended, and the replica leads "
@@ -156,7 +159,7 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-7128",),
         "A follower joins the ISR at a high watermark that lags what was committed",
         versions=("up to 2.0.0", "2.0.1, 2.1.0"),
-        breaks={"I1": _LOST, "I2": _MEMBER, "I4": _ELECTED, "I9": _READ},
+        breaks={"I1": _LOST, "I2": _MEMBER, "I4": _ELECTED, "I9": _READ, "I22": _UNDELIVERED},
         in_a_trace="isr_change_proposed adds a broker while the leader's high watermark is below "
         "its log end at became_leader and below an earlier leader's high_watermark_advanced",
         trigger=in_sync.joined_below_the_start_of_the_epoch,
@@ -171,6 +174,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I2": _MEMBER,
             "I4": _ELECTED,
             "I9": _READ,
+            "I22": _UNDELIVERED,
             "L4": "a broker that is gone was added, and an idle partition shrinks for nobody",
         },
         in_a_trace="isr_change_proposed adds a broker whose node_started comes before the "
@@ -187,6 +191,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I1": "good copies are truncated after one lossy crash",
             "I4": _ELECTED,
             "I9": _READ,
+            "I22": _UNDELIVERED,
         },
         in_a_trace="high_watermark_advanced with the leader alone in the ISR, then its "
         "log_recovered below that, then it leads",
@@ -203,6 +208,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": _DIFFER,
             "I4": _ELECTED,
             "I9": _READ,
+            "I22": _UNDELIVERED,
             "I11": "followers cut what the elected leader lacks",
             "I12": "the election itself is of a replica outside the ISR",
         },

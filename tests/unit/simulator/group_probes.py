@@ -10,7 +10,11 @@ from highwater_broker.coordinator.logic.loaded_records import LoadedRecords
 from highwater_broker.coordinator.stored import GroupStored
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset, TopicPartition
-from highwater_wire.kafka.committed_messages import OffsetCommitRequest, OffsetToCommit
+from highwater_wire.kafka.committed_messages import (
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetToCommit,
+)
 from tests.support.groups import GroupWorld
 from tests.unit.coordinator.conftest import committed
 
@@ -76,6 +80,14 @@ def told_while_it_is_appended(world: GroupWorld) -> object:
     return [each.offset for each in told]
 
 
+def offset_that_was_committed(world: GroupWorld) -> object:
+    (member,) = world.stable()
+    world.ask(world.coordinator.commit(OffsetCommitRequest("g", ITEMS, 1, member), ITEMS))
+    wanted = GroupToFetch("g", (TopicPartition("t", 0),))
+    (told,) = world.coordinator.fetch(wanted).partitions
+    return told.offset
+
+
 def generation_that_was_loaded(_bench: Any) -> object:
     records = LoadedRecords()
     records.apply(committed("g", 1))
@@ -107,5 +119,6 @@ GROUPS: dict[str, tuple[Probe, object, object]] = {
         ErrorCode.NONE,
     ),
     "groups_not_loaded": (generation_that_was_loaded, 3, None),
+    "offset_told_too_high": (_in_a_world(offset_that_was_committed), 5, 6),
     "offset_shown_before_commit": (_in_a_world(told_while_it_is_appended), [-1], [5]),
 }
