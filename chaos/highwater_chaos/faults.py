@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from highwater_chaos.fault_base import FaultBase
 from highwater_chaos.operator_work import ChangeConfig as ChangeConfig
+from highwater_chaos.operator_work import ChangeFetchers as ChangeFetchers
 from highwater_chaos.operator_work import CreateTopic as CreateTopic
 from highwater_chaos.operator_work import DeleteTopic as DeleteTopic
 from highwater_chaos.operator_work import ElectPreferred as ElectPreferred
@@ -414,6 +415,7 @@ Fault = (
     | GiveUpMoving
     | ElectPreferred
     | ThrottleReplication
+    | ChangeFetchers
     | StrangeRequests
 )
 

@@ -6,6 +6,7 @@ from highwater_chaos.fault_base import FaultBase
 from highwater_core.config_layers import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
+    REPLICA_FETCHERS,
     UNLIMITED_RATE,
 )
 from highwater_core.topic_configs import (
@@ -103,6 +104,17 @@ class ThrottleReplication(FaultBase, frozen=True, tag="throttle_replication"):
         return {LEADER_THROTTLED_RATE: rate, FOLLOWER_THROTTLED_RATE: rate}
 
 
+class ChangeFetchers(FaultBase, frozen=True, tag="change_fetchers"):
+    """As create_topic: num.replica.fetchers of every broker is set, while they serve."""
+
+    phrase = "give every broker {count} fetchers for each leader"
+    count: int
+
+    @property
+    def broker_configs(self) -> dict[str, str]:
+        return {REPLICA_FETCHERS: str(self.count)}
+
+
 OperatorWork = (
     CreateTopic
     | ExpandTopic
@@ -112,4 +124,5 @@ OperatorWork = (
     | GiveUpMoving
     | ElectPreferred
     | ThrottleReplication
+    | ChangeFetchers
 )

@@ -158,6 +158,18 @@ def _several_fetchers(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_settings(plan, {"num_replica_fetchers": draw.of((2, 3))})
 
 
+def _changed_fetchers(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """The number of fetchers changes while they fetch, once or twice."""
+    if not draw.chance(0.1):
+        return plan
+    at_ms = draw.between(0, plan.quiet_after_ms)
+    steps = [Step(at_ms, f.ChangeFetchers(draw.of((1, 2, 3))))]
+    if draw.chance(0.5):
+        later = at_ms + draw.of((1, 60, 700))
+        steps.append(Step(later, f.ChangeFetchers(draw.of((1, 2, 3)))))
+    return _with_steps(plan, steps)
+
+
 def _long_names(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A topic has the longest valid name, and is deleted."""
     if not draw.chance(0.05):
@@ -343,6 +355,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "compacted": _compacted,
     "idempotent": _idempotent,
     "groups": _groups,
+    "changed fetchers": _changed_fetchers,
 }
 """The functions by the names of their random streams."""
 

@@ -68,6 +68,10 @@ class Operators:
                     await _set_config(session, EVERY_BROKER, work.broker_configs)
                     await change_config(session, topic, work.topic_configs)
                     await session.close()
+                case f.ChangeFetchers():
+                    session = await self._world.coordination(client).open(SESSION_MS)
+                    await _set_config(session, EVERY_BROKER, work.broker_configs)
+                    await session.close()
                 case f.MoveReplicas(topic=topic, partition=number, replicas=replicas):
                     wanted = znodes.ReassignedPartition(topic, number, list(replicas))
                     session = await self._world.coordination(client).open(SESSION_MS)

@@ -242,6 +242,7 @@ class WorldFaults:
                 | f.GiveUpMoving()
                 | f.ElectPreferred()
                 | f.ThrottleReplication()
+                | f.ChangeFetchers()
             ):
                 self._operators.start(fault)
                 return _nothing

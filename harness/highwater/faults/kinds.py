@@ -443,6 +443,15 @@ _OPERATORS_AND_STRANGERS = (
         ends=_STAYS,
         examples=(f.ThrottleReplication("kept", 1_000_000),),
     ),
+    Kind(
+        fault=f.ChangeFetchers,
+        do=lambda rooms, name, fault, find: rooms.topics.change_fetchers(fault),
+        needs=(Means.ENGINE,),
+        mechanism="IncrementalAlterConfigs of every broker",
+        proof="the broker's answer",
+        ends=_STAYS,
+        examples=(f.ChangeFetchers(2),),
+    ),
     _unsupported(
         f.StrangeRequests,
         "the suite and python -m bench.hostile have such clients, of their own",

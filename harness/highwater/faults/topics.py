@@ -197,6 +197,14 @@ class TopicWork:
         self._set(ConfigResourceType.BROKER, "", fault.broker_configs)
         return self._set(ConfigResourceType.TOPIC, fault.topic, fault.topic_configs)
 
+    def change_fetchers(self, fault: f.ChangeFetchers) -> Done:
+        """Set the number of fetchers of every broker.
+
+        Raises:
+            NotDone: no broker answered that it is set.
+        """
+        return self._set(ConfigResourceType.BROKER, "", fault.broker_configs)
+
     # ------------------------------------------------------------ inside
 
     def _set(self, kind: ConfigResourceType, name: str, values: dict[str, str]) -> Done:

@@ -81,6 +81,7 @@ FIELDS = {
     "give_up_moving": {"topic", "partition"},
     "elect_preferred": {"topic", "partition"},
     "throttle_replication": {"topic", "bytes_per_s"},
+    "change_fetchers": {"count"},
     "strange_requests": {"kind", "count"},
 }
 
