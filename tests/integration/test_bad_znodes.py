@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -39,6 +40,15 @@ MALFORMED_STATES = (
     b'{"version":1,"leader":0,"leader_epoch":-5,"controller_epoch":1,"isr":[0]}',
     b'{"version":1,"leader":0,"leader_epoch":99999999999,"controller_epoch":1,"isr":[0]}',
 )
+MALFORMED_JOBS = (
+    *MALFORMED,
+    b'{"version":1,"partitions":{}}',
+    b'{"version":1,"partitions":[1,null,"x"]}',
+    b'{"version":1,"partitions":[{"topic":{"a":1},"partition":0,"replicas":[0]}]}',
+    b'{"version":1,"partitions":[{"topic":"t","partition":1e400,"replicas":[0]}]}',
+    b"[" * 5_000,
+)
+JOBS = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 ODD_BROKER_IDS = ("not-a-number", "-1", "99999999999", "01")
 
 
@@ -51,6 +61,10 @@ def zookeeper(cluster: Cluster) -> Iterator[KazooClient]:
     finally:
         client.stop()
         client.close()
+
+
+def jobs(*partitions: dict[str, object]) -> bytes:
+    return json.dumps({"version": 1, "partitions": partitions}).encode()
 
 
 def active(cluster: Cluster) -> int:
@@ -241,6 +255,39 @@ def test_odd_requests_under_admin_and_notifications_are_dropped(
             what="the topic is deleted",
         )
         create_topic(steady, name)
+
+
+def test_garbage_in_the_znodes_of_jobs_is_traced_and_removed_and_sound_jobs_are_done(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name = new_topic(steady)
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        for path in JOBS:
+            for malformed in MALFORMED_JOBS:
+                client.create(path, malformed)
+                eventually(
+                    lambda path=path: client.exists(path) is None,
+                    within=WITHIN_S,
+                    what=f"{malformed!r} is removed",
+                )
+            await_trace(steady, active(steady), EventKind.BAD_INPUT_MET, where=path)
+        client.create("/log_dir_event_notification/log_dir_event_", b"garbage", sequence=True)
+        at = {"topic": name, "partition": 0}
+        unknown = {"topic": "no-such-topic", "partition": 0}
+        client.create(JOBS[0], jobs({**at, "replicas": [2, 1, 0]}, {**unknown, "replicas": [1]}))
+        eventually(
+            lambda: client.exists(JOBS[0]) is None, within=WITHIN_S, what="the order is changed"
+        )
+        client.create(JOBS[1], jobs(unknown, at, at))
+        eventually(
+            lambda: client.exists(JOBS[1]) is None, within=WITHIN_S, what="the election is held"
+        )
+        eventually(
+            lambda: not client.get_children("/log_dir_event_notification"),
+            within=WITHIN_S,
+            what="the notification is removed",
+        )
+        assert await_leader(steady, TopicPartition(name, 0), above_epoch=0).leader == 2
 
 
 @pytest.mark.parametrize("malformed", [b"garbage", b""], ids=repr)
