@@ -101,7 +101,7 @@ def _compacted(folder: RunFolder) -> None:
     write_histories(folder, [*result.history, *recorder.events], result.processes)
     write_traces(folder, result.trace.entries)
     write_clock(folder)
-    folder.write(PROMISES, promises_in_simulator(PLAN))
+    folder.write(PROMISES, promises_in_simulator(PLAN, groups_are_served=result.groups_are_served))
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, ())
 
