@@ -53,6 +53,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         crash = getattr(report.longrepr, "reprcrash", None)
         why = " | ".join(crash.message.splitlines()) if crash else ""
         print(f"red: {report.nodeid}: {why[:MESSAGE_CHARACTERS]}")
+    skipped = {str(report.longrepr[-1]) for report in reporter.stats.get("skipped", ())}
+    for why in sorted(why for why in skipped if "stock client missing" in why):
+        print(why)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Fetches Apache Kafka's released jars by Maven into .cache/, once for each pom.xml."""
+"""Fetches Apache Kafka's released jars by Maven into .cache/, once for each pom.xml and version."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ class KafkaMissing(HarnessError):
     """Apache Kafka cannot be had here; the message says why in one line."""
 
 
-def ensure_jars() -> list[Path]:
-    """Return the jars, sorted by name, fetching them when they are not here yet.
+def ensure_jars(pom: Path = POM, **properties: str) -> list[Path]:
+    """Return the jars that the pom names, sorted by name, fetching them when they are not here yet.
+
+    Args:
+        properties: what the pom leaves open, by names with underscores for their dots.
 
     Raises:
         KafkaMissing: no Maven, or it cannot fetch.
     """
-    folder = project_root() / ".cache" / f"apache-kafka-{_pom_hash()}"
+    defined = [f"-D{name.replace('_', '.')}={value}" for name, value in properties.items()]
+    wanted = content_hash([(pom.name, pom.read_bytes() + "".join(defined).encode())])
+    folder = project_root() / ".cache" / f"apache-kafka-{wanted}"
     if not folder.is_dir():
         folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
             fetched = Path(work) / "jars"
-            _fetch(fetched)
+            _fetch(pom, defined, fetched)
             fetched.rename(folder)
     return sorted(folder.glob("*.jar"))
 
 
-def _pom_hash() -> str:
-    return content_hash([(POM.name, POM.read_bytes())])
-
-
-def _fetch(folder: Path) -> None:
+def _fetch(pom: Path, defined: list[str], folder: Path) -> None:
     if shutil.which("mvn") is None:
         raise KafkaMissing("Apache Kafka is left out: Maven (mvn), which fetches it, is missing")
     command = [
         "mvn",
         "--batch-mode",
         "--quiet",
-        f"--file={POM}",
+        f"--file={pom}",
+        *defined,
         "dependency:copy-dependencies",
         f"-DoutputDirectory={folder}",
         "-DincludeScope=runtime",
@@ -57,6 +59,6 @@ def _fetch(folder: Path) -> None:
         )
     except subprocess.TimeoutExpired:
         raise KafkaMissing("Apache Kafka is left out: Maven did not fetch it in time") from None
-    if result.returncode != 0 or not any(folder.glob("kafka_*.jar")):
+    if result.returncode != 0 or not any(folder.glob("kafka*.jar")):
         output = (result.stdout + result.stderr).strip().splitlines() or ["it said nothing"]
         raise KafkaMissing(f"Apache Kafka is left out: Maven could not fetch it: {output[0]}")

@@ -1,0 +1,144 @@
+"""aiokafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
+from lines import ACKS, CODECS, PACE_S, PADDING, RECORDS, At, half, is_stopped, run, tell
+
+
+async def at_half() -> None:
+    await asyncio.get_running_loop().run_in_executor(None, half)
+
+
+async def produce(at: At) -> None:
+    for turn in range(2):
+        for acks in ACKS:
+            for codec in CODECS:
+                value = f"{acks} {codec} {turn}{PADDING}"
+                async with AIOKafkaProducer(
+                    bootstrap_servers=at.bootstrap,
+                    acks=acks if acks == "all" else int(acks),
+                    compression_type=None if codec == "none" else codec,
+                ) as producer:
+                    await producer.send_and_wait(at.topic, value.encode(), partition=0)
+                tell(acks=acks, codec=codec, value=value)
+        if turn == 0:
+            await at_half()
+
+
+async def idempotent(at: At) -> None:
+    async with AIOKafkaProducer(
+        bootstrap_servers=at.bootstrap, enable_idempotence=True
+    ) as producer:
+        sent = []
+        for number in range(2 * RECORDS):
+            sent.append(await producer.send(at.topic, f"{number}".encode(), partition=0))
+            if number == RECORDS - 1:
+                await producer.flush()
+                await at_half()
+            elif number >= RECORDS:
+                await asyncio.sleep(PACE_S)
+        for number, outcome in enumerate(await asyncio.gather(*sent, return_exceptions=True)):
+            if isinstance(outcome, BaseException):
+                tell(failed=repr(outcome))
+            else:
+                tell(sent=str(number))
+
+
+async def read(consumer: AIOKafkaConsumer) -> None:
+    holds = 0
+    while not is_stopped():
+        for records in (await consumer.getmany(timeout_ms=100)).values():
+            for record in records:
+                tell(read=record.value.decode())
+        if len(consumer.assignment()) != holds:
+            holds = len(consumer.assignment())
+            tell(holds=holds)
+
+
+def consumer_of(at: At) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=at.bootstrap, group_id=at.group, auto_offset_reset="earliest"
+    )
+
+
+async def assign(at: At) -> None:
+    async with consumer_of(at) as consumer:
+        consumer.assign([TopicPartition(at.topic, 0)])
+        consumer.seek(TopicPartition(at.topic, 0), 0)
+        await read(consumer)
+
+
+async def group(at: At) -> None:
+    async with consumer_of(at) as consumer:
+        consumer.subscribe([at.topic])
+        await read(consumer)
+
+
+async def seek(at: At) -> None:
+    partition = TopicPartition(at.topic, 0)
+    async with consumer_of(at) as consumer:
+        consumer.assign([partition])
+        for second in (10, 15):
+            asked = {partition: at.since_ms + second * 1_000}
+            found = (await consumer.offsets_for_times(asked))[partition]
+            consumer.seek(partition, found.offset)
+            record = await consumer.getone()
+            tell(asked=second, offset=found.offset, value=record.value.decode())
+            if second == 10:
+                await at_half()
+
+
+async def admin(at: At) -> None:
+    asked = AIOKafkaAdminClient(bootstrap_servers=at.bootstrap)
+    await asked.start()
+    made = f"{at.topic}-made"
+
+    async def partitions() -> int:
+        (topic,) = await asked.describe_topics([made])
+        return len(topic["partitions"])
+
+    await asked.create_topics([NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})])
+    tell(partitions=await partitions())
+    await at_half()
+    (answer,) = await asked.describe_configs([ConfigResource(ConfigResourceType.TOPIC, made)])
+    (resource,) = answer.resources
+    tell(retention_ms=next(entry[1] for entry in resource[4] if entry[0] == "retention.ms"))
+    await asked.create_partitions({made: NewPartitions(4)})
+    tell(partitions=await partitions())
+    await asked.delete_topics([made])
+    tell(is_there=made in await asked.list_topics())
+    await asked.close()
+
+
+async def transactional(at: At) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=at.bootstrap, transactional_id=at.group)
+    try:
+        await producer.start()
+    except KafkaError as refused:
+        tell(refused=str(refused))
+    await producer.stop()
+
+
+def in_loop(step: Callable[[At], Coroutine[None, None, None]]) -> Callable[[At], None]:
+    return lambda at: asyncio.run(step(at))
+
+
+if __name__ == "__main__":
+    run(
+        {
+            "produce": in_loop(produce),
+            "idempotent": in_loop(idempotent),
+            "assign": in_loop(assign),
+            "group": in_loop(group),
+            "seek": in_loop(seek),
+            "admin": in_loop(admin),
+            "transactional": in_loop(transactional),
+        }
+    )

@@ -1,0 +1,44 @@
+"""How a client's program talks with the test: JSON lines out, a line in to go on or to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+ACKS = ("0", "1", "all")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+RECORDS = 40
+PACE_S = 0.025
+PADDING = " " + "padding " * 40
+
+
+class At(NamedTuple):
+    """What a program is told to work at."""
+
+    bootstrap: str
+    topic: str
+    group: str
+    since_ms: int
+
+
+def tell(**facts: object) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+def half() -> None:
+    """Wait until the test has done to the cluster what it wants."""
+    tell(at="half")
+    os.read(0, 1)
+
+
+def is_stopped() -> bool:
+    return bool(select.select([0], [], [], 0)[0])
+
+
+def run(steps: Mapping[str, Callable[[At], None]]) -> None:
+    step, bootstrap, topic, group, since_ms = sys.argv[1:]
+    steps[step](At(bootstrap, topic, group, int(since_ms)))

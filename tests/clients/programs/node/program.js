@@ -1,0 +1,132 @@
+// kafkajs. It compresses by gzip alone; other codecs are packages of their own.
+
+const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
+
+const RECORDS = 40;
+const PACE_MS = 25;
+const [step, bootstrap, topic, groupId, sinceMs] = process.argv.slice(2);
+const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.WARN });
+
+const tell = (facts) => process.stdout.write(`${JSON.stringify(facts)}\n`);
+const spoken = () => new Promise((resolve) => process.stdin.once("data", resolve));
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function half() {
+  tell({ at: "half" });
+  await spoken();
+}
+
+async function produce() {
+  const codecs = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP };
+  const producer = kafka.producer();
+  await producer.connect();
+  for (const turn of [0, 1]) {
+    for (const [acks, wanted] of [["0", 0], ["1", 1], ["all", -1]]) {
+      for (const [codec, compression] of Object.entries(codecs)) {
+        const value = `${acks} ${codec} ${turn}${" padding".repeat(40)}`;
+        await producer.send({ topic, acks: wanted, compression, messages: [{ value, partition: 0 }] });
+        tell({ acks, codec, value });
+      }
+    }
+    if (turn === 0) await half();
+  }
+  await producer.disconnect();
+}
+
+async function idempotent() {
+  const producer = kafka.producer({ idempotent: true });
+  await producer.connect();
+  for (let number = 0; number < 2 * RECORDS; number++) {
+    const value = `${number}`;
+    try {
+      await producer.send({ topic, messages: [{ value, partition: 0 }] });
+      tell({ sent: value });
+    } catch (failed) {
+      tell({ failed: `${failed}` });
+    }
+    if (number === RECORDS - 1) await half();
+    else if (number >= RECORDS) await pause(PACE_MS);
+  }
+  await producer.disconnect();
+}
+
+async function group() {
+  const consumer = kafka.consumer({ groupId });
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) =>
+    tell({ holds: Object.values(payload.memberAssignment).flat().length }),
+  );
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  await consumer.run({ eachMessage: async ({ message }) => tell({ read: message.value.toString() }) });
+  await spoken();
+  await consumer.disconnect();
+}
+
+async function seek() {
+  const admin = kafka.admin();
+  await admin.connect();
+  const consumer = kafka.consumer({ groupId });
+  await consumer.connect();
+  await consumer.subscribe({ topic });
+  const values = {};
+  await consumer.run({
+    eachMessage: async ({ message }) => {
+      values[message.offset] = message.value.toString();
+    },
+  });
+  for (const second of [10, 15]) {
+    const found = await admin.fetchTopicOffsetsByTimestamp(topic, Number(sinceMs) + second * 1000);
+    const offset = found.find((one) => one.partition === 0).offset;
+    consumer.seek({ topic, partition: 0, offset });
+    while (!(offset in values)) await pause(PACE_MS);
+    tell({ asked: second, offset: Number(offset), value: values[offset] });
+    if (second === 10) await half();
+  }
+  await consumer.disconnect();
+  await admin.disconnect();
+}
+
+async function admin() {
+  const asked = kafka.admin();
+  await asked.connect();
+  const made = `${topic}-made`;
+  const configEntries = [{ name: "retention.ms", value: "60000" }];
+  const partitions = async () =>
+    (await asked.fetchTopicMetadata({ topics: [made] })).topics[0].partitions.length;
+  await asked.createTopics({
+    topics: [{ topic: made, numPartitions: 3, replicationFactor: 2, configEntries }],
+  });
+  tell({ partitions: await partitions() });
+  await half();
+  const configs = await asked.describeConfigs({
+    includeSynonyms: false,
+    resources: [{ type: 2, name: made }],
+  });
+  const entries = configs.resources[0].configEntries;
+  tell({ retention_ms: entries.find((entry) => entry.configName === "retention.ms").configValue });
+  await asked.createPartitions({ topicPartitions: [{ topic: made, count: 4 }] });
+  tell({ partitions: await partitions() });
+  await asked.deleteTopics({ topics: [made] });
+  tell({ is_there: (await asked.listTopics()).includes(made) });
+  await asked.disconnect();
+}
+
+async function transactional() {
+  const producer = kafka.producer({ transactionalId: groupId, maxInFlightRequests: 1, idempotent: true });
+  try {
+    await producer.connect();
+    await producer.transaction();
+  } catch (refused) {
+    tell({ refused: `${refused}` });
+  }
+  await producer.disconnect();
+}
+
+const steps = { produce, idempotent, group, seek, admin, transactional };
+steps[step]().then(
+  () => process.exit(0),
+  (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,156 @@
+"""The stock clients: how each is had on this machine, and what it lacks by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.apache_kafka.jars import KafkaMissing, ensure_jars
+from highwater.cluster.images.content_hash import content_hash
+from highwater.project import project_root
+
+PROGRAMS = Path(__file__).with_name("programs")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+BUILD_TIMEOUT_S = 600
+
+
+class ClientMissing(Exception):
+    """This machine has not the client; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A client's program, ready to run: `command STEP BOOTSTRAP TOPIC GROUP SINCE_MS`."""
+
+    command: Sequence[str]
+    version: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """A row of the table."""
+
+    name: str
+    make: Callable[[], Made]
+    codecs: Sequence[str] = CODECS
+    lacks: Sequence[str] = ()
+    """Steps that the client has nothing for."""
+    is_required: bool = True
+    """Whether Debian, PyPI or Maven has it: such a client may not be missing where CI runs."""
+    is_quick: bool = False
+    """Whether every run of the tests has it, not only the full ones."""
+
+
+def in_python(package: str, program: str) -> Callable[[], Made]:
+    command = (sys.executable, str(PROGRAMS / f"{program}_program.py"))
+    return lambda: Made(command, version(package))
+
+
+def kcat() -> Made:
+    program = shutil.which("kcat")
+    if program is None:
+        raise ClientMissing("kcat is not installed: run scripts/test-tools")
+    first = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stdout
+    number = first.partition("Version ")[2].split()[0]
+    return Made((sys.executable, str(PROGRAMS / "kcat_program.py")), number)
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ClientMissing(f"{name} is not installed")
+    return found
+
+
+def built(source: Path, *command: str) -> Path:
+    """Return a folder with a copy of the source in which the command was run, once for each source.
+
+    Raises:
+        ClientMissing: the command failed.
+    """
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    named = [(str(path.relative_to(source)), path.read_bytes()) for path in files]
+    folder = project_root() / ".cache" / f"client-{source.name}-{content_hash(named)}"
+    if not folder.is_dir():
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            copy = shutil.copytree(source, Path(work) / source.name)
+            done = subprocess.run(
+                command,
+                cwd=copy,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=BUILD_TIMEOUT_S,
+                check=False,
+            )
+            if done.returncode != 0:
+                raise ClientMissing(f"{' '.join(command)}: {done.stdout.strip()[-500:]}")
+            copy.rename(folder)
+    return folder
+
+
+def in_java(number: str) -> Callable[[], Made]:
+    def make() -> Made:
+        try:
+            jars = ensure_jars(PROGRAMS / "java" / "pom.xml", kafka_version=number)
+        except KafkaMissing as missing:
+            raise ClientMissing(str(missing)) from None
+        class_path = ":".join(map(str, jars))
+        source = PROGRAMS / "java" / "JavaProgram.java"
+        classes = project_root() / ".cache" / f"client-java-{number}"
+        compiled = subprocess.run(
+            [tool("javac"), "-cp", class_path, "-d", str(classes), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert compiled.returncode == 0, compiled.stderr
+        return Made(
+            (
+                tool("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                "-cp", f"{classes}:{class_path}", "JavaProgram",
+            ),
+            number,
+        )  # fmt: skip
+
+    return make
+
+
+def in_go(module: str, program: str) -> Callable[[], Made]:
+    def make() -> Made:
+        folder = built(PROGRAMS / "go", tool("go"), "build", "-o", "bin/", "./franz", "./sarama")
+        lines = (PROGRAMS / "go" / "go.mod").read_text().splitlines()
+        (number,) = (line.split()[1] for line in lines if line.split()[:1] == [module])
+        return Made((str(folder / "bin" / program),), number.removeprefix("v"))
+
+    return make
+
+
+def kafkajs() -> Made:
+    folder = built(PROGRAMS / "node", tool("npm"), "ci", "--no-audit", "--no-fund")
+    locked = json.loads((PROGRAMS / "node" / "package-lock.json").read_text())
+    number = locked["packages"]["node_modules/kafkajs"]["version"]
+    return Made((tool("node"), str(folder / "program.js")), number)
+
+
+CLIENTS = (
+    Client("librdkafka", in_python("confluent-kafka", "confluent")),
+    Client("kafka-python", in_python("kafka-python", "kafka_python")),
+    Client("aiokafka", in_python("aiokafka", "aiokafka"), is_quick=True),
+    Client("kcat", kcat, lacks=("admin", "transactional")),
+    Client("java-2.8", in_java("2.8.2")),
+    Client("java-3.9", in_java("3.9.1")),
+    Client("java-4.1", in_java("4.1.2")),
+    Client("franz-go", in_go("github.com/twmb/franz-go", "franz"), is_required=False),
+    Client("sarama", in_go("github.com/IBM/sarama", "sarama"), is_required=False),
+    Client("kafkajs", kafkajs, ("none", "gzip"), ("assign",), is_required=False),
+)
