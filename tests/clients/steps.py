@@ -175,8 +175,8 @@ def admin(scene: Scene) -> Iterator[None]:
     yield
     program.await_half()
     yield
-    program.say()
     yield
+    program.say()  # after a kill: a request that dies with its broker is the application's to repeat
     scene.end(program)
     assert program.told("partitions") == [3, 4]
     assert program.told("retention_ms") == ["60000"]
