@@ -176,7 +176,7 @@ def admin(scene: Scene) -> Iterator[None]:
     program.await_half()
     yield
     yield
-    program.say()  # after a kill: a request that dies with its broker is the application's to repeat
+    program.say()  # after a kill: what dies with its broker is the application's to repeat
     scene.end(program)
     assert program.told("partitions") == [3, 4]
     assert program.told("retention_ms") == ["60000"]

@@ -44,6 +44,8 @@ class Client:
     """Steps that the client has nothing for."""
     is_required: bool = True
     """Whether Debian, PyPI or Maven has it: such a client may not be missing where CI runs."""
+    kills: Sequence[str] = ()
+    """Whose death it is tried under: "leader" of its topics, "coordinator" of its group."""
     is_quick: bool = False
     """Whether every run of the tests has it, not only the full ones."""
 
@@ -143,7 +145,7 @@ def kafkajs() -> Made:
 
 
 CLIENTS = (
-    Client("librdkafka", in_python("confluent-kafka", "confluent")),
+    Client("librdkafka", in_python("confluent-kafka", "confluent"), kills=("coordinator",)),
     Client("kafka-python", in_python("kafka-python", "kafka_python")),
     Client("aiokafka", in_python("aiokafka", "aiokafka"), is_quick=True),
     Client("kcat", kcat, lacks=("admin", "transactional")),

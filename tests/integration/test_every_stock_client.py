@@ -51,7 +51,7 @@ def rows() -> list[Any]:
             marks=() if client.is_quick and killed == "nobody" else pytest.mark.full,
         )
         for client in CLIENTS
-        for killed in ("nobody", "leader", "coordinator")
+        for killed in ("nobody", *client.kills)
     ]
 
 
