@@ -26,7 +26,7 @@ MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
-.PHONY: fuzz mutate
+.PHONY: fuzz mutate client-suites
 .PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
@@ -93,6 +93,9 @@ fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was s
 
 mutate: setup ## Change node code in small ways, one at a time; what no test notices is listed.
 	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
+
+client-suites: setup engine ## Run kafka-python's own integration tests against a cluster.
+	$(BIN)/python -m tests.client_suites
 
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
 	$(BIN)/python -m bench.simulator

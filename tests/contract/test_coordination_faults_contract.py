@@ -115,11 +115,19 @@ class KazooEnsemble:
         return session
 
     async def expire(self, session: KazooCoordination) -> None:
-        """End the session as another client of the same session may."""
+        """End the session as another client of the same session may.
+
+        Its own client is stopped meanwhile: on a busy machine it takes the session back, which
+        ends the other's connection.
+        """
         client = KazooClient(self._address, client_id=session._client.client_id)
-        client.start()
-        client.stop()
-        client.close()
+        self.pause(session)
+        try:
+            client.start()
+            client.stop()
+            client.close()
+        finally:
+            self.resume(session)
 
     def lose_connection(self, session: KazooCoordination) -> None:
         session._client._connection._socket.shutdown(socket.SHUT_RDWR)
