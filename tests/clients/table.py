@@ -147,7 +147,7 @@ def kafkajs() -> Made:
 CLIENTS = (
     Client("librdkafka", in_python("confluent-kafka", "confluent"), kills=("coordinator",)),
     Client("kafka-python", in_python("kafka-python", "kafka_python")),
-    Client("aiokafka", in_python("aiokafka", "aiokafka"), is_quick=True),
+    Client("aiokafka", in_python("aiokafka", "aiokafka")),
     Client("kcat", kcat, lacks=("admin", "transactional")),
     Client("java-2.8", in_java("2.8.2")),
     Client("java-3.9", in_java("3.9.1")),
