@@ -145,10 +145,14 @@ def kafkajs() -> Made:
 
 
 CLIENTS = (
-    Client("librdkafka", in_python("confluent-kafka", "confluent"), kills=("coordinator",)),
-    Client("kafka-python", in_python("kafka-python", "kafka_python")),
-    Client("aiokafka", in_python("aiokafka", "aiokafka")),
-    Client("kcat", kcat, lacks=("admin", "transactional")),
+    Client(
+        "librdkafka", in_python("confluent-kafka", "confluent"), kills=("leader", "coordinator")
+    ),
+    Client(
+        "kafka-python", in_python("kafka-python", "kafka_python"), kills=("leader", "coordinator")
+    ),
+    Client("aiokafka", in_python("aiokafka", "aiokafka"), kills=("leader", "coordinator")),
+    Client("kcat", kcat, lacks=("admin", "transactional"), kills=("leader", "coordinator")),
     Client("java-2.8", in_java("2.8.2")),
     Client("java-3.9", in_java("3.9.1")),
     Client("java-4.1", in_java("4.1.2")),

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
-from lines import ACKS, CODECS, PACE_S, PADDING, RECORDS, At, half, is_stopped, run, tell
+from aiokafka.errors import KafkaError, NodeNotReadyError
+from lines import (
+    ACKS,
+    ATTEMPTS,
+    ATTEMPTS_PAUSE_S,
+    CODECS,
+    PACE_S,
+    PADDING,
+    RECORDS,
+    At,
+    half,
+    is_stopped,
+    run,
+    tell,
+)
 
 
 async def at_half() -> None:
@@ -62,9 +76,14 @@ async def read(consumer: AIOKafkaConsumer) -> None:
             tell(holds=holds)
 
 
-def consumer_of(at: At) -> AIOKafkaConsumer:
+def consumer_of(at: At, group_id: str | None = None) -> AIOKafkaConsumer:
+    """Return a consumer of no group, unless one is named.
+
+    One that is assigned partitions by hand, and stopped while its group's coordinator is not known,
+    never stops (aiokafka 0.14): it waits in its coordination routine and asks no broker anything.
+    """
     return AIOKafkaConsumer(
-        bootstrap_servers=at.bootstrap, group_id=at.group, auto_offset_reset="earliest"
+        bootstrap_servers=at.bootstrap, group_id=group_id, auto_offset_reset="earliest"
     )
 
 
@@ -76,7 +95,7 @@ async def assign(at: At) -> None:
 
 
 async def group(at: At) -> None:
-    async with consumer_of(at) as consumer:
+    async with consumer_of(at, at.group) as consumer:
         consumer.subscribe([at.topic])
         await read(consumer)
 
@@ -100,20 +119,30 @@ async def admin(at: At) -> None:
     await asked.start()
     made = f"{at.topic}-made"
 
+    async def told(ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask again while a broker that has died is asked: this client leaves that to its user."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await ask()
+            except NodeNotReadyError:
+                await asyncio.sleep(ATTEMPTS_PAUSE_S)
+        return await ask()
+
     async def partitions() -> int:
-        (topic,) = await asked.describe_topics([made])
+        (topic,) = await told(lambda: asked.describe_topics([made]))
         return len(topic["partitions"])
 
     await asked.create_topics([NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})])
     tell(partitions=await partitions())
     await at_half()
-    (answer,) = await asked.describe_configs([ConfigResource(ConfigResourceType.TOPIC, made)])
+    resources = [ConfigResource(ConfigResourceType.TOPIC, made)]
+    (answer,) = await told(lambda: asked.describe_configs(resources))
     (resource,) = answer.resources
     tell(retention_ms=next(entry[1] for entry in resource[4] if entry[0] == "retention.ms"))
-    await asked.create_partitions({made: NewPartitions(4)})
+    await told(lambda: asked.create_partitions({made: NewPartitions(4)}))
     tell(partitions=await partitions())
-    await asked.delete_topics([made])
-    tell(is_there=made in await asked.list_topics())
+    await told(lambda: asked.delete_topics([made]))
+    tell(is_there=made in await told(asked.list_topics))
     await asked.close()
 
 

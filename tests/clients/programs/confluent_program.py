@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
-from lines import ACKS, CODECS, PACE_S, PADDING, RECORDS, At, half, is_stopped, run, tell
+from lines import (
+    ACKS,
+    CODECS,
+    PACE_S,
+    PADDING,
+    RECORDS,
+    At,
+    asked_again,
+    half,
+    is_stopped,
+    run,
+    tell,
+)
 
 
 def produce(at: At) -> None:
@@ -83,7 +96,7 @@ def seek(at: At) -> None:
     consumer = consumer_of(at)
     for second in (10, 15):
         asked = TopicPartition(at.topic, 0, at.since_ms + second * 1_000)
-        (found,) = consumer.offsets_for_times([asked])
+        (found,) = asked_again(partial(consumer.offsets_for_times, [asked]), KafkaException)
         consumer.assign([found])
         message = None
         while message is None or message.error() is not None:

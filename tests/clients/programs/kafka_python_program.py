@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import (
@@ -12,8 +14,20 @@ from kafka.admin import (
     NewPartitions,
     NewTopic,
 )
-from kafka.errors import KafkaError
-from lines import ACKS, CODECS, PACE_S, PADDING, RECORDS, At, half, is_stopped, run, tell
+from kafka.errors import KafkaConnectionError, KafkaError
+from lines import (
+    ACKS,
+    CODECS,
+    PACE_S,
+    PADDING,
+    RECORDS,
+    At,
+    asked_again,
+    half,
+    is_stopped,
+    run,
+    tell,
+)
 
 
 def produce(at: At) -> None:
@@ -104,19 +118,23 @@ def admin(at: At) -> None:
     asked = KafkaAdminClient(bootstrap_servers=at.bootstrap)
     made = f"{at.topic}-made"
 
+    def told(ask: Callable[[], Any]) -> Any:
+        return asked_again(ask, KafkaConnectionError)
+
     def partitions() -> int:
-        (topic,) = asked.describe_topics([made])
+        (topic,) = told(lambda: asked.describe_topics([made]))
         return len(topic["partitions"])
 
     asked.create_topics([NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})])
     tell(partitions=partitions())
     half()
-    configs = asked.describe_configs([ConfigResource(ConfigResourceType.TOPIC, made)])
+    resources = [ConfigResource(ConfigResourceType.TOPIC, made)]
+    configs = told(lambda: asked.describe_configs(resources))
     tell(retention_ms=configs["topic"][made]["retention.ms"]["value"])
-    asked.create_partitions({made: NewPartitions(4)})
+    told(lambda: asked.create_partitions({made: NewPartitions(4)}))
     tell(partitions=partitions())
-    asked.delete_topics([made])
-    tell(is_there=made in asked.list_topics())
+    told(lambda: asked.delete_topics([made]))
+    tell(is_there=made in told(asked.list_topics))
     asked.close()
 
 

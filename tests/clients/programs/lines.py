@@ -6,13 +6,16 @@ import json
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ACKS = ("0", "1", "all")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = 40
 PACE_S = 0.025
+ATTEMPTS = 100
+ATTEMPTS_PAUSE_S = 0.2
 PADDING = " " + "padding " * 40
 
 
@@ -37,6 +40,18 @@ def half() -> None:
 
 def is_stopped() -> bool:
     return bool(select.select([0], [], [], 0)[0])
+
+
+def asked_again(
+    ask: Callable[[], Any], errors: type[Exception] | tuple[type[Exception], ...]
+) -> Any:
+    """Return what is asked for; ask again while a dead broker is asked, where a client does not."""
+    for _ in range(ATTEMPTS):
+        try:
+            return ask()
+        except errors:
+            time.sleep(ATTEMPTS_PAUSE_S)
+    return ask()
 
 
 def run(steps: Mapping[str, Callable[[At], None]]) -> None:
