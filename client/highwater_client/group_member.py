@@ -112,6 +112,8 @@ class GroupMember:
         self._coordinator: Endpoint | None = None
         self._stopping = runtime.event()
         self._leaves = True
+        self._unknown_topics: tuple[str, ...] = ()
+        """Topics of which this leader could assign nothing, in this generation."""
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
         self.last_error = ""
@@ -220,6 +222,16 @@ class GroupMember:
             if answer.error is not ErrorCode.NONE:
                 self._note(answer.error)
                 return
+            if self._unknown_topics and await self._is_known_now():
+                return
+
+    async def _is_known_now(self) -> bool:
+        """Return whether a topic that was unknown when the leader assigned is there by now.
+
+        It was created since, or the broker that was asked had just started.
+        """
+        counts = await self._count_partitions(self._unknown_topics)
+        return any((counts or {}).values())
 
     def _note(self, error: ErrorCode) -> None:
         """Believe no longer what the error says is not so."""
@@ -266,6 +278,7 @@ class GroupMember:
 
     async def _sync_request(self, joined: JoinGroupResponse) -> SyncGroupRequest:
         assignments: tuple[MemberAssignment, ...] = ()
+        self._unknown_topics = ()
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = await self._assign(joined)
         return SyncGroupRequest(
@@ -279,7 +292,7 @@ class GroupMember:
         )
 
     async def _assign(self, joined: JoinGroupResponse) -> tuple[MemberAssignment, ...]:
-        """Return what the leader assigns; nothing of a topic that does not exist.
+        """Return what the leader assigns; nothing of a topic that no broker knows yet.
 
         Raises:
             CallFailed: no broker tells the topics' partitions.
@@ -291,18 +304,25 @@ class GroupMember:
             except BadAssignment:
                 subscriptions[member.member_id] = ()
         topics = tuple(sorted({topic for named in subscriptions.values() for topic in named}))
-        answer = await self._brokers.ask_any(
-            "metadata", MetadataRequest(topics), METADATA_TIMEOUT_MS
-        )
-        if answer is None:
+        counts = await self._count_partitions(topics)
+        if counts is None:
             raise CallFailed("no broker tells how many partitions there are", sent=False)
-        self._brokers.learn(answer)
-        counts = {topic.name: len(topic.partitions) for topic in answer.topics}
+        self._unknown_topics = tuple(topic for topic in topics if not counts.get(topic))
         shares = assign_ranges(subscriptions, counts)
         return tuple(
             MemberAssignment(member_id, encode_assignment(partitions))
             for member_id, partitions in shares.items()
         )
+
+    async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int] | None:
+        """Return each topic's partitions, 0 of an unknown one; None where no broker answers."""
+        answer = await self._brokers.ask_any(
+            "metadata", MetadataRequest(tuple(topics)), METADATA_TIMEOUT_MS
+        )
+        if answer is None:
+            return None
+        self._brokers.learn(answer)
+        return {topic.name: len(topic.partitions) for topic in answer.topics}
 
     async def _committed(
         self, coordinator: Endpoint, partitions: Sequence[TopicPartition]

@@ -49,7 +49,7 @@ def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Pat
     assert acting_faults(folder / INTENTS) == []
     # The plan kills the leader of t-0 for longer than a session, so somebody else led meanwhile.
     changed = [r for r in result.verdict.requirements if "changed its leader" in r.name]
-    assert [each.name.split()[0] for each in changed][:1] == ["t-0"]
+    assert "t-0" in {each.name.split()[0] for each in changed}
     assert {path.name for path in folder.iterdir()} >= WRITTEN
     written = {path.stem for path in (folder / "history").iterdir()}
     assert written == {

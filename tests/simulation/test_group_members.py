@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.members import BROKER_SETTINGS, SESSION_MS, Watched, begin, coordinator
+from tests.support.members import BROKER_SETTINGS, SESSION_MS, Watched, begin, coordinator, create
 
 Cluster = Any
 MakeCluster = Callable[..., Cluster]
@@ -38,6 +38,25 @@ def test_members_share_the_partitions_and_take_over_from_who_leaves(
         await second.holds(0, 1, 2, 3)
         assert list(second.assigned.values()) == [7, -1, -1, 10]
         assert second.generations == sorted(set(second.generations))
+
+    run(make_cluster, story)
+
+
+def test_members_of_a_topic_that_is_created_later_get_its_partitions(
+    make_cluster: MakeCluster,
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        cluster.world.start_all()
+        first, second = Watched(cluster, "member-0"), Watched(cluster, "member-1")
+        await cluster.world.eventually(
+            lambda: min(first.member.generation, second.member.generation) > 0,
+            60_000,
+            "both are members",
+        )
+        assert (first.assigned, second.assigned) == ({}, {})
+        await create(cluster)
+        await first.holds(0, 1)
+        await second.holds(2, 3)
 
     run(make_cluster, story)
 

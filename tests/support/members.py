@@ -81,6 +81,11 @@ def coordinator(cluster: Cluster) -> int:
 async def begin(cluster: Cluster) -> None:
     """Start all nodes and create the topic that members share."""
     cluster.world.start_all()
+    await create(cluster)
+
+
+async def create(cluster: Cluster) -> None:
+    """Create the topic that members share."""
     client = cluster.world.client("admin")
     admin = Admin(client.runtime, client.transport, client.bootstrap)
     assert await admin.create_topic(TOPIC, PARTITIONS, 3, 60_000) is ErrorCode.NONE

@@ -156,6 +156,7 @@ def test_a_plans_producer_in_the_words_of_each_library(
 
 def test_what_stock_clients_do_not_tell_is_said() -> None:
     assert list(differences_of(ClientKind.OWN)) == []
-    (said,) = differences_of(ClientKind.CONFLUENT)
-    assert "librdkafka" in said
+    of_clients, of_groups = differences_of(ClientKind.CONFLUENT)
+    assert "librdkafka" in of_clients
+    assert "groups" in of_groups
     assert any("bytes" in each for each in differences_of(ClientKind.KAFKA_PYTHON))

@@ -12,7 +12,7 @@ from highwater.runs.stock.clients import NeverSent, OnDone, Read
 from highwater_chaos.plan import Producer as PlannedProducer
 
 PRODUCER_SETTINGS: dict[str, Any] = {
-    "enable.idempotence": False,  # brokers check no sequences yet; duplicates are counted
+    "enable.idempotence": False,  # as the plan's producers by default; duplicates are counted
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 50,
     "reconnect.backoff.ms": 10,
