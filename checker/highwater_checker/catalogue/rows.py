@@ -268,6 +268,7 @@ CATALOGUE: tuple[Row, ...] = (
             "L3": "the restarted leader does not know that it leads",
             "L4": "the restarted replica is never in sync again",
             "L5": "nobody takes records where the restarted broker should lead",
+            "L6": "a reassignment waits for the restarted replica, which is told of nothing",
             "L8": "the restarted broker gets no LeaderAndIsr and starts no fetcher",
             "L2": "a broker that is taken for one that shuts down is not elected",
         },

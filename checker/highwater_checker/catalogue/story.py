@@ -162,14 +162,23 @@ class PartitionStory:
     # ------------------------------------------------------------ log ends
 
     def highest_end(self, node: int, *, before: int) -> int:
-        """Return the node's log end by the events before that place; -1 if no event shows it."""
+        """Return the node's log end by the events before that place; -1 if no event shows it.
+
+        Whoever is added to the ISR has what its leader has committed.
+        """
         end = -1
+        last_of: dict[int, Seen] = {}
         for seen in self.seen:
             if seen.place >= before:
                 break
             if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
                 if node == seen.node or node in seen.isr:
                     end = max(end, seen.offset)
+                last_of[seen.node] = seen
+            elif seen.kind is EventKind.ISR_CHANGED and seen.node in last_of:
+                last = last_of[seen.node]
+                if node in seen.isr and node not in last.isr:
+                    end = max(end, last.offset)
             elif seen.node == node:
                 if seen.kind is EventKind.LOG_APPENDED:
                     end = int(seen.event.detail["end_offset"])

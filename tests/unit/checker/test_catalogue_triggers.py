@@ -233,6 +233,20 @@ STORIES = (
     ),
     Story(
         2,
+        "I4",
+        8,
+        {
+            "committed": commits(3, 0, 10, 2),
+            "added": adopts(3, 0, 2, 1),
+            "recovered": recovers(1, 8),
+            "led": leads(1, 1, 8),
+        },
+        needs=("committed", "added", "recovered", "led"),
+        unless={"it was a member as it was": ("committed", commits(3, 0, 7, 2, 1))},
+        beyond=7,
+    ),
+    Story(
+        2,
         "I3",
         5,
         {
@@ -443,6 +457,19 @@ STORIES = (
             "decided": decides(2, 1, unclean=False, controller_epoch=1),
         },
         needs=("second", "decided"),
+    ),
+    Story(
+        15,
+        "L6",
+        -1,
+        {
+            "registered": registers(2, 1),
+            "known": sees(new=(2,)),
+            "restart": starts(2),
+            "registered anew": registers(2, 2),
+        },
+        needs=("registered", "registered anew"),
+        unless={"it was given a role": ("registered anew", follows(2, 1, 0, 5))},
     ),
     Story(
         15,
