@@ -54,7 +54,7 @@ def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Pat
     written = {path.stem for path in (folder / "history").iterdir()}
     assert written == {
         client + incarnation
-        for client in ("p0", "p1", "p2", "c0", "c1")
+        for client in ("p0", "p1", "p2", "c0", "c1", "g0m0")
         for incarnation in ("", ".2", ".3")  # the plan kills the clients twice
     }
 
