@@ -175,8 +175,9 @@ def run(suite: Suite, checkout: Path | None) -> dict[str, str]:
 
 def main() -> int:
     suite = KAFKA_PYTHON
-    found = run(suite, Path(sys.argv[1]) if sys.argv[1:] else None)
-    table = Table("test", "outcome", title=f"{suite.client} {suite.release}")
+    checkout = Path(sys.argv[1]) if sys.argv[1:] else None
+    found = run(suite, checkout)
+    table = Table("test", "outcome", title=f"{suite.client} {checkout or suite.release}")
     for name, outcome in found.items():
         table.add_row(name, suite.fails.get(name, outcome))
     Console().print(table)

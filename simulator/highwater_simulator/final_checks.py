@@ -13,6 +13,7 @@ from highwater_checker.history import Acknowledged, HistoryEvent, Sends, nobody,
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.deliveries import check_deliveries
 from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.generations import has_members
 from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.invariants.replica_equality import check_replica_equality
@@ -87,7 +88,8 @@ def check_end(
     yield from _check_order(sent, promised)
     for reader in readers:
         yield from _check_reader(reader, logs, excuses)
-        yield from check_deliveries(reader.history, promised, logs.values()).findings
+        if has_members(reader.history):
+            yield from check_deliveries(reader.history, promised, logs.values()).findings
 
 
 def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[Finding]:

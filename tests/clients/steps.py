@@ -79,8 +79,7 @@ class Scene:
             consumer.close()
 
     def await_committed(self, topic: str, offsets: list[int]) -> None:
-        """Wait until these are a partition's committed offsets: clients commit every 5 s."""
-
+        """Wait until the partitions have these committed offsets; clients commit every 5 s."""
         eventually(
             lambda: self.committed(topic) == offsets,
             within=WITHIN_S,
@@ -97,15 +96,20 @@ class Scene:
             consumer.close()
 
 
-def produce(scene: Scene) -> Iterator[None]:
-    topic = scene.new_topic(1)
-    program = scene.start("produce", topic)
+def in_halves(scene: Scene, program: Running) -> Iterator[None]:
+    """Take the program to its half, on from there, and to its end."""
     yield
     program.await_half()
     yield
     program.say()
     yield
     scene.end(program)
+
+
+def produce(scene: Scene) -> Iterator[None]:
+    topic = scene.new_topic(1)
+    program = scene.start("produce", topic)
+    yield from in_halves(scene, program)
     told = {(fact["acks"], fact["codec"]) for fact in program.facts if "acks" in fact}
     promised = ACKS if scene.is_calm else ACKS[1:]
     assert told >= set(product(promised, scene.codecs))
@@ -118,12 +122,7 @@ def produce(scene: Scene) -> Iterator[None]:
 def idempotent(scene: Scene) -> Iterator[None]:
     topic = scene.new_topic(1)
     program = scene.start("idempotent", topic)
-    yield
-    program.await_half()
-    yield
-    program.say()
-    yield
-    scene.end(program)
+    yield from in_halves(scene, program)
     all_of_them = list(map(str, range(2 * RECORDS)))
     assert program.told("failed") == []
     assert program.told("sent") == all_of_them
@@ -151,12 +150,7 @@ def seek(scene: Scene) -> Iterator[None]:
     topic = scene.new_topic(1)
     scene.put(topic, 0).flush(WITHIN_S)
     program = scene.start("seek", topic)
-    yield
-    program.await_half()
-    yield
-    program.say()
-    yield
-    scene.end(program)
+    yield from in_halves(scene, program)
     found = [(fact["asked"], fact["offset"], fact["value"]) for fact in program.facts[-3:]
              if "asked" in fact]  # fmt: skip
     assert found == [(10, 10, "10"), (15, 15, "15")]

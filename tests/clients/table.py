@@ -44,8 +44,6 @@ class Client:
     """Steps that the client has nothing for."""
     is_required: bool = True
     """Whether Debian, PyPI or Maven has it: such a client may not be missing where CI runs."""
-    kills: Sequence[str] = ()
-    """Whose death it is tried under: "leader" of its topics, "coordinator" of its group."""
     is_quick: bool = False
     """Whether every run of the tests has it, not only the full ones."""
 
@@ -148,14 +146,14 @@ KILLS = ("leader", "coordinator")
 """What a broker is that dies half way: of the topics, or of the group."""
 
 CLIENTS = (
-    Client("librdkafka", in_python("confluent-kafka", "confluent"), kills=KILLS),
-    Client("kafka-python", in_python("kafka-python", "kafka_python"), kills=KILLS),
-    Client("aiokafka", in_python("aiokafka", "aiokafka"), kills=KILLS),
-    Client("kcat", kcat, lacks=("admin", "transactional"), kills=KILLS),
-    Client("java-2.8", in_java("2.8.2"), kills=KILLS),
-    Client("java-3.9", in_java("3.9.1"), kills=KILLS),
-    Client("java-4.1", in_java("4.1.2"), kills=KILLS),
-    Client("franz-go", in_go("github.com/twmb/franz-go", "franz"), kills=KILLS, is_required=False),
-    Client("sarama", in_go("github.com/IBM/sarama", "sarama"), kills=KILLS, is_required=False),
-    Client("kafkajs", kafkajs, ("none", "gzip"), ("assign",), kills=KILLS, is_required=False),
+    Client("librdkafka", in_python("confluent-kafka", "confluent")),
+    Client("kafka-python", in_python("kafka-python", "kafka_python")),
+    Client("aiokafka", in_python("aiokafka", "aiokafka")),
+    Client("kcat", kcat, lacks=("admin", "transactional")),
+    Client("java-2.8", in_java("2.8.2")),
+    Client("java-3.9", in_java("3.9.1")),
+    Client("java-4.1", in_java("4.1.2")),
+    Client("franz-go", in_go("github.com/twmb/franz-go", "franz"), is_required=False),
+    Client("sarama", in_go("github.com/IBM/sarama", "sarama"), is_required=False),
+    Client("kafkajs", kafkajs, ("none", "gzip"), ("assign",), is_required=False),
 )

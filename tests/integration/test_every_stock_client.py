@@ -14,7 +14,7 @@ from highwater.cluster.cluster import Cluster
 from highwater.waiting import eventually
 from highwater_core.config import Preset
 from tests.clients.steps import STEPS, Scene, take_on
-from tests.clients.table import CLIENTS, Client, ClientMissing, Made
+from tests.clients.table import CLIENTS, KILLS, Client, ClientMissing, Made
 
 pytestmark = pytest.mark.docker
 
@@ -51,7 +51,7 @@ def rows() -> list[Any]:
             marks=() if client.is_quick and killed == "nobody" else pytest.mark.full,
         )
         for client in CLIENTS
-        for killed in ("nobody", *client.kills)
+        for killed in ("nobody", *KILLS)
     ]
 
 

@@ -136,12 +136,12 @@ def _entry(
     key: TopicConfigKey, name: str, values: Sequence[SetValue], request: DescribeConfigsRequest
 ) -> ConfigEntry:
     """Return the value in force, the first of the values, with what the request asks for."""
-    synonyms = tuple(ConfigSynonym(each.name, each.text, each.source) for each in values)
+    told = values if request.include_synonyms else ()
     return ConfigEntry(
         name,
         values[0].text,
         values[0].source,
-        synonyms=synonyms if request.include_synonyms else (),
+        synonyms=tuple(ConfigSynonym(each.name, each.text, each.source) for each in told),
         type=key.type.value,
         documentation=key.documentation if request.include_documentation else None,
     )

@@ -167,18 +167,19 @@ class PartitionStory:
         Whoever is added to the ISR has what its leader has committed.
         """
         end = -1
-        last_of: dict[int, Seen] = {}
+        committed: dict[int, int] = {}
+        isrs: dict[int, tuple[int, ...]] = {}
         for seen in self.seen:
             if seen.place >= before:
                 break
             if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
                 if node == seen.node or node in seen.isr:
                     end = max(end, seen.offset)
-                last_of[seen.node] = seen
-            elif seen.kind is EventKind.ISR_CHANGED and seen.node in last_of:
-                last = last_of[seen.node]
-                if node in seen.isr and node not in last.isr:
-                    end = max(end, last.offset)
+                committed[seen.node], isrs[seen.node] = seen.offset, seen.isr
+            elif seen.kind is EventKind.ISR_CHANGED and seen.node in committed:
+                if node in seen.isr and node not in isrs[seen.node]:
+                    end = max(end, committed[seen.node])
+                isrs[seen.node] = seen.isr
             elif seen.node == node:
                 if seen.kind is EventKind.LOG_APPENDED:
                     end = int(seen.event.detail["end_offset"])

@@ -242,7 +242,10 @@ STORIES = (
             "led": leads(1, 1, 8),
         },
         needs=("committed", "added", "recovered", "led"),
-        unless={"it was a member as it was": ("committed", commits(3, 0, 7, 2, 1))},
+        unless={
+            "it was a member as it was": ("committed", commits(3, 0, 7, 2, 1)),
+            "it was cut while it was a member": ("added", cuts(1, 0, 8)),
+        },
         beyond=7,
     ),
     Story(
@@ -626,6 +629,12 @@ def test_a_trace_that_lacks_an_ingredient_does_not_name_the_row(
     story: Story, trace: list[TraceEvent], offset: int
 ) -> None:
     assert story.row not in rows_of(story, trace, offset)
+
+
+def test_a_member_that_stays_shows_nothing_new_of_its_log() -> None:
+    added, cut, stays = adopts(3, 0, 2, 1), cuts(1, 0, 8, "as its leader has it"), adopts(3, 0, 1)
+    trace = [commits(3, 0, 10, 2), added, cut, stays, recovers(1, 8), leads(1, 1, 8)]
+    assert 2 not in {found.row for found in explain("I4", "t", 0, 8, trace)}
 
 
 def test_every_row_with_a_trigger_has_its_stories() -> None:
