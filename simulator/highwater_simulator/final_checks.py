@@ -5,7 +5,7 @@ They use the checker's checks of logs and histories; the simulator adds the excu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from highwater_checker.finding import Finding
@@ -57,10 +57,13 @@ def check_end(
     readers: Iterable[ReadBy],
     excuses: Sequence[Excuse],
     *,
+    committed_ends: Mapping[TopicPartition, int] | None = None,
     retention: bool = False,
 ) -> Iterator[Finding]:
     """Yield the violations in each partition's log and in the clients' histories of it.
 
+    high_watermarks: of the partitions that are led, which can be read to the end.
+    committed_ends: of the others; what compaction took is below, though no leader says so now.
     retention: old segments may be gone; then offsets below the highest first segment of the
     replicas are not checked.
     """
@@ -77,9 +80,10 @@ def check_end(
             yield from _differences(replicas, start_offset)
             # A reader beyond the lost records does not read the records that took their offsets.
             lost_from = [each.start_offset for each in excuses if each.topic_partition == at]
-            readable_end = min([high_watermarks.get(at, 0), *lost_from])
+            committed_end = (committed_ends or {}).get(at, 0)
+            end_offset = min([high_watermarks.get(at, committed_end), *lost_from])
             logs[at] = replace(
-                replicas[0], high_watermark=readable_end, log_start_offset=start_offset
+                replicas[0], high_watermark=end_offset, log_start_offset=start_offset
             )
     sent = list(senders)
     for sender in sent:
@@ -87,7 +91,7 @@ def check_end(
     promised = _promised(sent, logs, excuses)
     yield from _check_order(sent, promised)
     for reader in readers:
-        yield from _check_reader(reader, logs, excuses)
+        yield from _check_reader(reader, logs, excuses, high_watermarks)
         if has_members(reader.history):
             yield from check_deliveries(reader.history, promised, logs.values()).findings
 
@@ -147,15 +151,21 @@ def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> 
     return check_acknowledged_records(asked_for, logs.values()).findings
 
 
-def _check_reader(reader: ReadBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterable[Finding]:
-    """I9: records that were read are still there, and all records were read."""
+def _check_reader(
+    reader: ReadBy, logs: Logs, excuses: Sequence[Excuse], led: Container[TopicPartition]
+) -> Iterator[Finding]:
+    """I9: records that were read are still there, and all records of led partitions were read."""
     history = [
         event
         for event in reader.history
         if not any(excuse.covers(_place(event), event.offset, event.time_ns) for excuse in excuses)
     ]
-    own = [log for at, log in logs.items() if at.topic == reader.topic]
-    return check_reads(history, own, to_the_end=reader.to_the_end).findings
+    for is_led in (True, False):
+        read = [event for event in history if (_place(event) in led) is is_led]
+        own = [
+            log for at, log in logs.items() if at.topic == reader.topic and (at in led) is is_led
+        ]
+        yield from check_reads(read, own, to_the_end=is_led and reader.to_the_end).findings
 
 
 def _place(event: HistoryEvent) -> TopicPartition:

@@ -415,6 +415,10 @@ class PlanRun:
             self.load.sent(),
             self.load.read(groups_to_the_end=self._groups_are_served),
             excuses,
+            committed_ends={
+                at: partition.committed.end_offset
+                for at, partition in self.oracle.partitions.items()
+            },
             retention=_lets_records_go(self.plan),
         ):
             at = TopicPartition(finding.topic, finding.partition)
