@@ -248,6 +248,11 @@ def row_section(row: Row) -> str:
             f"Affected: {row.affected}. Fixed in: {row.fixed_in}.",
             f"Breaks\n\n{reasons}",
             f"In a trace: {row.in_a_trace}.",
+            *(
+                [f"Planted as {' and '.join(f'`{name}`' for name in row.planted)}."]
+                if row.planted
+                else ()
+            ),
         )
     )
 
@@ -259,7 +264,7 @@ def catalogue_page() -> str:
             row.ids[0],
             row.title,
             ", ".join(row.invariants),
-            "yes" if row.trigger else "no",
+            "planted" if row.planted else "yes" if row.trigger else "no",
         )
         for row in CATALOGUE
     )
@@ -268,8 +273,9 @@ def catalogue_page() -> str:
         "Failover bugs of Kafka's ZooKeeper era. A preset that lacks a fix may break what the fix "
         "protects,\nbut only by that bug: a violation is given a row's name when the row lists the "
         "invariant and its\ntrigger is in the trace of the run up to the violation; else it is a "
-        "failure without excuse. Rows\nthat cannot show here have no trigger and excuse nothing; "
-        '[presets.md](presets.md) says which preset\nmay break what. "Breaks" names what a run '
+        "failure without excuse. Rows\nthat cannot show here have no trigger. A planted row shows "
+        "with the planted mistakes that it names, in\nno preset. Neither excuses anything; "
+        '[presets.md](presets.md) says which preset may break what.\n"Breaks" names what a run '
         "here could show; versions are Kafka's.",
         table(("row", "first id", "what happens", "breaks", "can show here"), rows),
         *map(row_section, CATALOGUE),

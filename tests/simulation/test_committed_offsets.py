@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from highwater_checker.catalogue.explain import explain
 from highwater_checker.history import OperationType
 from highwater_checker.invariants.committed_offsets import check_committed_offsets
 from highwater_checker.invariants.coordinators import check_coordinators
 from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ElectionType, ReassignmentItem
+from highwater_core.config import MayBreak
 from highwater_core.events import TraceEvent
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
@@ -26,6 +28,7 @@ from highwater_simulator.world import SimulatedTopology, World
 from tests.support.failover_story import ORDERS, create_orders
 
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)
+ROW_22 = {"I14": MayBreak((22,))}
 SETTINGS = {"offsets_topic_partitions": 1, "replica_fetch_wait_max_ms": 100}
 
 
@@ -46,13 +49,17 @@ class GroupStory:
         """Run the story; then its traces and its history are held to the checker as well."""
         try:
             self.world.run(story(self), 900_000)
-            traced = [each.event for each in self.world.trace.entries]
-            events = [event for event in traced if isinstance(event, TraceEvent)]
+            events = self.events()
             assert check_coordinators(events).findings == ()
+            assert explain("I14", ORDERS.topic, ORDERS.partition, -1, events, ROW_22) == ()
             checked = check_committed_offsets(self.recorder.events)
             assert (checked.findings, checked.examined > 0) == ((), True)
         finally:
             self.world.close()
+
+    def events(self) -> list[TraceEvent]:
+        traced = [each.event for each in self.world.trace.entries]
+        return [event for event in traced if isinstance(event, TraceEvent)]
 
     async def begin(self) -> None:
         self.world.start_all()
@@ -263,3 +270,17 @@ def test_the_oracle_sees_the_mistake(
         GroupStory().run(story)
     assert broken.value.violation.invariant == "I14"
     assert says in broken.value.violation.message
+
+
+@pytest.mark.parametrize(
+    ("bug", "story"),
+    [("group_load_after_unload", deposed_while_it_loads), ("late_stop_unloads_groups", late_stop)],
+)
+def test_a_coordinator_out_of_order_shows_row_22(
+    bug: str, story: Callable[[GroupStory], Coroutine[Any, Any, None]]
+) -> None:
+    told = GroupStory()
+    with planted(bug), pytest.raises(InvariantBroken):
+        told.run(story)
+    (row,) = explain("I14", OFFSETS.topic, OFFSETS.partition, -1, told.events(), ROW_22)
+    assert row.ids[0] == "KAFKA-2841"

@@ -1,7 +1,7 @@
 """The 24 rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
-A row without a trigger cannot show in any preset here: its fix is part of every preset, or it needs
-a feature that does not exist (a coordinator). Such a row excuses no violation.
+A row without a trigger cannot show here: its fix is part of every preset. A row with planted
+mistakes shows with these only, in no preset. Neither excuses a violation of a preset.
 Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from highwater_checker.catalogue import commands, elections, in_sync, truncation
+from highwater_checker.catalogue import commands, coordinators, elections, in_sync, truncation
 from highwater_checker.catalogue.story import Trigger
 
 
@@ -21,6 +21,7 @@ class Row:
 
     breaks: for each invariant, how the bug violates it.
     in_a_trace: the events that its trigger looks for, or why it has none.
+    planted: the planted mistakes that show it, where no preset has the bug.
     """
 
     number: int
@@ -31,6 +32,7 @@ class Row:
     breaks: Mapping[str, str] = field(hash=False)
     in_a_trace: str
     trigger: Trigger | None = None
+    planted: tuple[str, ...] = ()
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -46,11 +48,11 @@ def _row(
     breaks: dict[str, str],
     in_a_trace: str,
     trigger: Trigger | None = None,
+    planted: tuple[str, ...] = (),
 ) -> Row:
     affected, fixed_in = versions
-    return Row(
-        number, ids, title, affected, fixed_in, MappingProxyType(breaks), in_a_trace, trigger
-    )
+    what = MappingProxyType(breaks)
+    return Row(number, ids, title, affected, fixed_in, what, in_a_trace, trigger, planted)
 
 
 _LOST = "what was committed is lost"
@@ -340,8 +342,11 @@ CATALOGUE: tuple[Row, ...] = (
         "A coordinator loads and unloads out of order",
         versions=("before the fixes; KAFKA-8069: 2.1.0-2.1.1", "0.9.0.0; 2.8.1, 3.0.0; 2.2.0"),
         breaks={"I14": "two coordinators, or a stale one"},
-        in_a_trace="none: in every preset a term of a coordinator begins and ends with the role, "
-        "and a load counts in its own term only; the check of I14 sees it where it is planted",
+        in_a_trace="group_load_ended in another term of the leader than it was begun in, or in "
+        "none; or group_unloaded of a leader that goes on leading. In every preset a term begins "
+        "and ends with the role, and a load counts in its own term only",
+        trigger=coordinators.coordinator_out_of_order,
+        planted=("group_load_after_unload", "late_stop_unloads_groups"),
     ),
     _row(
         23,

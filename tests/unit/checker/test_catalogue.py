@@ -34,8 +34,9 @@ def test_every_row_breaks_invariants_that_exist_and_gives_a_reason_for_each() ->
 
 
 def test_v3_may_break_just_what_the_rows_with_a_trigger_break() -> None:
+    historical = [row for row in CATALOGUE if row.trigger and not row.planted]
     for name in INVARIANTS:
-        rows = tuple(row.number for row in CATALOGUE if row.trigger and name in row.breaks)
+        rows = tuple(row.number for row in historical if name in row.breaks)
         assert PROMISES[Preset.V3][name].rows == rows, name
 
 

@@ -638,7 +638,9 @@ def test_a_member_that_stays_shows_nothing_new_of_its_log() -> None:
 
 
 def test_every_row_with_a_trigger_has_its_stories() -> None:
-    assert {story.row for story in STORIES} == {row.number for row in CATALOGUE if row.trigger}
+    """A row that is planted only is told in test_coordinator_trigger.py."""
+    historical = {row.number for row in CATALOGUE if row.trigger and not row.planted}
+    assert {story.row for story in STORIES} == historical
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
