@@ -76,9 +76,12 @@ _MODULES = {
     "run_plan": "highwater.runs.plans.running",
 }
 
-# gRPC prints a line to stderr for each channel that a stopping node closes. It reads this variable
-# at its first import, so the variable is set before any import of gRPC.
+# gRPC reads these variables at its first import, so they are set before any import of gRPC.
+# It prints a line to stderr for each channel that a stopping node closes.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# Its handlers of fork() kill one in ten children of a process that talks to a cluster meanwhile,
+# before they run their program: Spark's start, and any of a user's own with a preexec_fn.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def __getattr__(name: str) -> Any:
