@@ -13,8 +13,10 @@ from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
 from highwater.waiting import eventually
+from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.messages import FindCoordinatorRequest
+from tests.integration.conftest import under_presets
 
 pytestmark = pytest.mark.docker
 
@@ -63,6 +65,8 @@ def committed(cluster: Cluster, group: str, topic: str) -> int | None:
     return int(found.offset)
 
 
+# A preset changes nothing of a coordinator.
+@pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True)
 def test_commits_survive_the_death_of_their_coordinator(
     brisk: Cluster, new_topic: Callable[..., str]
 ) -> None:

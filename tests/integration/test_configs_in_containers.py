@@ -20,11 +20,17 @@ from highwater.cluster.settling import await_full_isr, await_look, leaders_of
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
 from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config import Preset
 from highwater_core.config_layers import EVERY_BROKER, ConfigOwner, ConfigSource
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.config_messages import ConfigAlteration, ConfigOperationType
+from tests.integration.conftest import under_presets
 
-pytestmark = pytest.mark.docker
+pytestmark = [
+    pytest.mark.docker,
+    # A preset changes nothing of configurations.
+    pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True),
+]
 
 WITHIN_S = 30.0
 MINIMUM = "min.insync.replicas"

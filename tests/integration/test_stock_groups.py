@@ -14,6 +14,8 @@ from confluent_kafka.admin import AdminClient
 from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cluster.cluster import Cluster
 from highwater.waiting import eventually
+from highwater_core.config import Preset
+from tests.integration.conftest import under_presets
 
 pytestmark = pytest.mark.docker
 
@@ -114,6 +116,8 @@ def coordinator_of(cluster: Cluster, group: str) -> int:
     return int(described.result(WITHIN_S).coordinator.id)
 
 
+# A preset changes nothing of a coordinator.
+@pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True)
 def test_members_go_on_after_their_coordinator_dies(
     brisk: Cluster, new_topic: Callable[..., str]
 ) -> None:
