@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +36,7 @@ from bench.report import (
 )
 from bench.systems import BROKERS, HighwaterSystem, System, require_reachable_containers
 from bench.targets import Measure
+from bench.zookeeper import await_gone, zookeeper_of
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.images import ensure_images
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
@@ -105,7 +105,7 @@ def measure(system: System, partitions: int) -> Mapping[str, float]:
     """Return the seconds of each of MEASURES, in a cluster of its own."""
     system.start(SESSION_TIMEOUT_MS)
     try:
-        with _zookeeper(system.zookeeper) as zookeeper:
+        with zookeeper_of(system) as zookeeper:
             began_s = time.monotonic()
             topic = measures.create_topic(system.bootstrap, partitions, WITHIN_S)
             _await_led(system, BROKERS, topic, range(partitions))
@@ -130,7 +130,7 @@ def _measure_death(system: System, zookeeper: KazooClient, topic: str, lost: int
     leaders = measures.leaders_of(system.bootstrap, topic)
     led = [partition for partition, leader in leaders.items() if leader == lost]
     with ThreadPoolExecutor(1) as pool:
-        gone = pool.submit(_await_gone, zookeeper, znodes.broker_path(NodeId(lost)))
+        gone = pool.submit(await_gone, zookeeper, znodes.broker_path(NodeId(lost)), WITHIN_S)
         system.kill_broker(lost)
         began_s = gone.result()
     _await_led(system, survivors, topic, led)
@@ -174,25 +174,8 @@ def _is_created(system: System) -> bool:
 # ---------------------------------------------------------------- what is so
 
 
-@contextmanager
-def _zookeeper(endpoint: Endpoint) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=str(endpoint), read_only=True)
-    client.start(timeout=30)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
-
-
 def _controller(zookeeper: KazooClient) -> int:
     return int(json.loads(zookeeper.get(znodes.CONTROLLER)[0])["brokerid"])
-
-
-def _await_gone(zookeeper: KazooClient, path: str) -> float:
-    """Return when the znode was gone."""
-    _await(lambda: zookeeper.exists(path) is None, f"{path} is gone")
-    return time.monotonic()
 
 
 def _await_other_owner(zookeeper: KazooClient, active: int) -> float:

@@ -66,14 +66,21 @@ class ApacheKafkaSystem:
 
     name = "Apache Kafka 3.9.1"
 
-    def __init__(self, say: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None] = lambda text: None,
+        broker_settings: Mapping[str, str] | None = None,
+    ) -> None:
         """Make sure of the images.
+
+        broker_settings: beside those of server.properties, by Kafka's names.
 
         Raises:
             KafkaMissing: Apache Kafka cannot be had here.
         """
         self._engine = connect_engine()
         self._say = say
+        self._broker_settings = dict(broker_settings or {})
         self._image = ensure_kafka_image(self._engine, ensure_images(self._engine, say))
         self._run_id = ""
         self._topology = Topology(brokers=len(BROKERS), controllers=1)
@@ -139,6 +146,7 @@ class ApacheKafkaSystem:
             "listeners": f"PLAINTEXT://{address}:{CLIENT_PORT}",
             "zookeeper.connect": str(self.zookeeper),
             "zookeeper.session.timeout.ms": str(self._topology.session_timeout_ms),
+            **self._broker_settings,
         }
         return [
             part for name, value in settings.items() for part in ("--override", f"{name}={value}")
