@@ -96,30 +96,34 @@ def _stopped_for_its_predecessor(
 
 
 def _shut_down_for_its_predecessor(trace: Sequence[TraceEvent]) -> str | None:
-    """Return the evidence that a controller obeyed a ControlledShutdown of an older registration.
+    """Return the evidence that a ControlledShutdown of an older registration holds for a broker.
 
-    Its effect ends when the controller handles the broker's failure or start, or another controller
-    is elected.
+    The controller obeyed it before the broker registered anew, or after. Its effect, a StopReplica
+    that may still be queued among others, ends when the controller handles the broker's failure or
+    start, or another controller is elected.
     """
     registered: dict[int, int] = {}
-    shut_down: dict[int, str] = {}
+    shut_down: dict[int, TraceEvent] = {}
     for event in trace:
         detail = event.detail
         if event.kind is EventKind.BROKER_REGISTERED:
             registered[event.node] = detail["broker_epoch"]
         elif event.kind is EventKind.SHUTDOWN_BEGUN:
-            broker, epoch = detail["broker"], detail["broker_epoch"]
-            if 0 <= epoch < registered.get(broker, -1):
-                shut_down[broker] = (
-                    f"controller {event.node} carried out a ControlledShutdown of broker {broker}, "
-                    f"of registration {epoch}, when it was registered as {registered[broker]}"
-                )
+            shut_down[detail["broker"]] = event
         elif event.kind is EventKind.BROKERS_CHANGED:
             for broker in (*detail["new"], *detail["dead"], *detail["bounced"]):
                 shut_down.pop(broker, None)
         elif event.kind is EventKind.CONTROLLER_ELECTED:
             shut_down.clear()
-    return next(iter(shut_down.values()), None)
+    for broker, event in shut_down.items():
+        of_registration = event.detail["broker_epoch"]
+        if 0 <= of_registration < registered.get(broker, -1):
+            return (
+                f"controller {event.node} carried out a ControlledShutdown of broker {broker}, of "
+                f"registration {of_registration}; it is registered as {registered[broker]}, and no "
+                f"controller saw it go or come"
+            )
+    return None
 
 
 def _command(broker: int, event: TraceEvent) -> Command:

@@ -277,7 +277,8 @@ CATALOGUE: tuple[Row, ...] = (
         in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
         "and no controller_elected since; or replica_stopped by a StopReplica (request_handled) "
         "whose command_sent is before the broker's node_started, and no role since; or "
-        "shutdown_begun with a broker_epoch before the broker's last broker_registered",
+        "shutdown_begun with a broker_epoch before the broker's last broker_registered, no "
+        "brokers_changed that names it and no controller_elected since",
         trigger=commands.restart_went_unnoticed,
     ),
     _row(

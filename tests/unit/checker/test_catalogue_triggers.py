@@ -521,6 +521,23 @@ STORIES = (
         unless={"it was seen to come": ("late", sees(new=(2,)))},
     ),
     Story(
+        15,
+        "L4",
+        -1,
+        {
+            "registered": registers(2, 1),
+            "known": sees(new=(2,)),
+            "in time": shuts_down(2, 1),
+            "registered anew": registers(2, 2),
+            "given a role": follows(2, 1, 0, 5),
+        },
+        needs=("in time", "registered anew"),
+        unless={
+            "it was seen to go": ("in time", sees(dead=(2,))),
+            "another controller was elected": ("registered anew", controls(CONTROLLER + 1, 2)),
+        },
+    ),
+    Story(
         8,
         "L4",
         -1,
