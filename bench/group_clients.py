@@ -6,6 +6,7 @@ background. A request of all is sent to all before the first answer is read.
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,13 +44,15 @@ WITHIN_S = 60.0
 _PAUSE_S = 0.02
 _PROTOCOL_TYPE, _PROTOCOL = "consumer", "range"
 _ASSIGNMENT_BYTES = 100
+_SUBSCRIPTION = struct.Struct(">hii")
+"""Of the consumer's protocol: version 0, the number of topics, the length of the user's data."""
 
 
 def coordinator_of(brokers: Sequence[Endpoint], group_id: str) -> Endpoint:
-    """Return the address of the group's coordinator, once any of the brokers names one.
+    """Return the address of the group's coordinator, once it has loaded the group's partition.
 
     Raises:
-        TimeoutError: none does within WITHIN_S.
+        TimeoutError: it has not within WITHIN_S.
     """
     ends_s, last = time.monotonic() + WITHIN_S, ""
     while time.monotonic() < ends_s:
@@ -57,12 +60,15 @@ def coordinator_of(brokers: Sequence[Endpoint], group_id: str) -> Endpoint:
             try:
                 with WireClient(broker) as client:
                     (found,) = client.call(FindCoordinatorRequest((group_id,))).coordinators
+                if found.error is ErrorCode.NONE:
+                    coordinator = Endpoint(found.host, found.port)
+                    with WireClient(coordinator) as client:
+                        (found,) = client.call(fetch(group_id, "any", [0])).groups
+                    if found.error is ErrorCode.NONE:
+                        return coordinator
+                last = found.error.name
             except (OSError, ConnectionClosed) as error:
                 last = str(error)
-                continue
-            if found.error is ErrorCode.NONE:
-                return Endpoint(found.host, found.port)
-            last = found.error.name
         time.sleep(_PAUSE_S)
     raise TimeoutError(f"no coordinator of {group_id!r} within {WITHIN_S:g} s; last: {last}")
 
@@ -188,14 +194,20 @@ class Singles:
             require_success(answer)
 
 
-def join(group_id: str, member_id: str, metadata: bytes = b"subscription") -> JoinGroupRequest:
+def join(group_id: str, member_id: str, user_data: bytes = b"") -> JoinGroupRequest:
+    """Return a consumer's request to join, who subscribes to no topic.
+
+    Apache Kafka reads subscriptions when it forms a generation. It never answers the members of a
+    group whose metadata are no subscriptions.
+    """
+    subscription = _SUBSCRIPTION.pack(0, 0, len(user_data)) + user_data
     return JoinGroupRequest(
         group_id,
         SESSION_TIMEOUT_MS,
         SESSION_TIMEOUT_MS,
         member_id,
         _PROTOCOL_TYPE,
-        (GroupProtocol(_PROTOCOL, metadata),),
+        (GroupProtocol(_PROTOCOL, subscription),),
     )
 
 
@@ -221,7 +233,7 @@ def sync(group_id: str, joined: Any) -> SyncGroupRequest:
 def rebalance_times(coordinator: Endpoint, group_id: str, members: int, rounds: int) -> list[float]:
     """Return the seconds of each rebalance of a group of so many members.
 
-    All members join anew at once, with other metadata than before, and each asks for its
+    All members join anew at once, with other user data than before, and each asks for its
     assignment. The time ends when the last has it. The group is formed first and leaves at the end.
     """
     barrier = Barrier(members, timeout=WITHIN_S)
@@ -262,11 +274,11 @@ class _Member:
         self._connection.call(LeaveGroupRequest(self._group_id, (LeavingMember(self._member_id),)))
         return times
 
-    def _until_whole(self, metadata: bytes) -> None:
+    def _until_whole(self, user_data: bytes) -> None:
         """Join until this member has an assignment of a generation with all members in it."""
         ends_s = time.monotonic() + WITHIN_S
         while time.monotonic() < ends_s:
-            joined = self._connection.call(join(self._group_id, self._member_id, metadata))
+            joined = self._connection.call(join(self._group_id, self._member_id, user_data))
             self._member_id = joined.member_id
             if joined.error is not ErrorCode.NONE:
                 continue

@@ -10,12 +10,15 @@ import pytest
 from kazoo.client import KazooClient
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.configs import describe_configs
 from highwater.cluster.settling import await_full_isr, await_leader, await_replicated, look_at
 from highwater.cluster.topics import create_topic, delete_topic
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.report.observation import active_controller
 from highwater.waiting import eventually
 from highwater_checker.looks import leaderships
+from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config_layers import MIN_INSYNC_REPLICAS, ConfigOwner
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
@@ -228,6 +231,76 @@ def test_a_topic_whose_configuration_is_malformed_from_the_start_has_the_default
         with WireClient(steady.external_endpoint(0)) as wire:
             assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
         assert delete_topic(steady, name) is ErrorCode.NONE
+
+
+def announce(client: KazooClient, entity_path: str) -> None:
+    change = json.dumps({"version": 2, "entity_path": entity_path}).encode()
+    client.create("/config/changes/config_change_", change, sequence=True)
+
+
+def config(**values: str) -> bytes:
+    dotted = {name.replace("_", "."): value for name, value in values.items()}
+    return json.dumps({"version": 1, "config": dotted}).encode()
+
+
+@pytest.mark.parametrize("owner", ["<default>", "0"])
+def test_malformed_broker_configurations_leave_the_known_values_and_stop_no_node(
+    steady: Cluster, owner: str
+) -> None:
+    path = f"/config/brokers/{owner}"
+    sound = config(min_insync_replicas="3")
+    malformed_ones = (*MALFORMED, config(min_insync_replicas="many"), config(no_such_key="1"))
+
+    def minimum_of_broker_0() -> str | None:
+        described = describe_configs(steady, ConfigOwner(ConfigEntity.BROKER, "0"))
+        return {entry.name: entry.value for entry in described}[MIN_INSYNC_REPLICAS]
+
+    def await_minimum(told: str | None) -> None:
+        eventually(lambda: minimum_of_broker_0() == told, within=WITHIN_S)
+
+    default = minimum_of_broker_0()
+    with zookeeper(steady) as client:
+        client.ensure_path("/config/brokers")
+        client.create(path, sound)
+        announce(client, f"brokers/{owner}")
+        await_minimum("3")
+        for number, malformed in enumerate(malformed_ones, start=1):
+            client.set(path, malformed)
+            announce(client, f"brokers/{owner}")
+            eventually(
+                lambda count=number: bad_input_count(steady, 0, path) >= count,
+                within=WITHIN_S,
+                what=f"{malformed!r} is traced",
+            )
+        assert minimum_of_broker_0() == "3"
+        await_trace(steady, move_controller(steady), EventKind.BAD_INPUT_MET, where=path)
+        # Who starts anew knows no values but those it is started with.
+        assert steady.terminate(0) == 0
+        steady.start_node(0)
+        steady.wait_until_ready()
+        await_minimum(default)
+        for written, told in ((sound, "3"), (config(), default)):
+            client.set(path, written)
+            announce(client, f"brokers/{owner}")
+            await_minimum(told)
+        client.delete(path)
+
+
+def test_a_configuration_of_no_broker_is_traced_and_left_alone(
+    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Guard
+) -> None:
+    name, path = new_topic(steady), "/config/brokers/nobody"
+    with nobody_restarts(steady), zookeeper(steady) as client:
+        client.ensure_path("/config/brokers")
+        client.create(path, config(min_insync_replicas="4"))
+        announce(client, "brokers/nobody")
+        for node in (0, active(steady)):
+            await_trace(
+                steady, node, EventKind.BAD_INPUT_MET, where="/config/changes/", what="nobody"
+            )
+        with WireClient(steady.external_endpoint(0)) as wire:
+            assert wire.produce(name, 0, record_batch([b"x"])).error is ErrorCode.NONE
+        client.delete(path)
 
 
 def test_odd_requests_under_admin_and_notifications_are_dropped(
