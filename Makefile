@@ -27,7 +27,7 @@ MUTATE_ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
 .PHONY: fuzz mutate client-suites
-.PHONY: bench bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
+.PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -117,6 +117,9 @@ bench-pipeline: setup-pipeline ## What checks and campaigns cost, beside DuckDB,
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
 	$(BIN)/python -m bench --kafka
+
+bench-groups: setup engine ## Commits, rebalances and the load of a group coordinator, beside Apache Kafka.
+	$(BIN)/python -m bench.groups --kafka
 
 bench-scale: setup engine ## A broker and a controller die with thousands of partitions, simulated and beside Apache Kafka.
 	$(BIN)/python -m bench.scale_simulated

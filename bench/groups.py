@@ -60,7 +60,7 @@ BEGIN_MARK, END_MARK = "<!-- bench groups: begin -->", "<!-- bench groups: end -
 
 
 def rebalance_measure(members: int) -> Measure:
-    return Measure(f"rebalance_{members}", f"a rebalance of {members} member(s)", "ms")
+    return Measure(f"rebalance_{members}", f"a rebalance, members: {members}", "ms")
 
 
 MEASURES = (COMMITS, FETCHES, HEARTBEATS, CYCLES, *map(rebalance_measure, SIZES), LOAD)

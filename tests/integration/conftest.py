@@ -20,6 +20,7 @@ from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
+from tests.support.kafka_commands import KafkaCommands, kafka_commands_or_skip
 
 TopicMaker = Callable[..., str]
 Guard = Callable[[Cluster], AbstractContextManager[None]]
@@ -131,3 +132,9 @@ def nobody_restarts() -> Guard:
 
 def _incarnations(cluster: Cluster) -> dict[NodeId, int]:
     return {node: cluster.snapshot(node, timeout_s=10).incarnation for node in cluster.node_ids}
+
+
+@pytest.fixture(scope="session")
+def kafka_commands() -> KafkaCommands:
+    """Apache Kafka's own commands."""
+    return kafka_commands_or_skip()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
 from highwater.waiting import eventually
@@ -17,11 +15,16 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.messages import FindCoordinatorRequest
 from tests.integration.conftest import under_presets
+from tests.support.kafka_commands import (
+    CONSOLE_CONSUMER,
+    CONSUMER_GROUPS,
+    OFFSETS_FORMATTER,
+    KafkaCommands,
+)
 
 pytestmark = pytest.mark.docker
 
 WITHIN_S = 120.0
-TOOL_S = 120.0
 
 
 def consumer_of(cluster: Cluster, group: str) -> Consumer:
@@ -94,60 +97,24 @@ def test_commits_survive_the_death_of_their_coordinator(
     assert committed(brisk, group, topic) == 8
 
 
-@pytest.fixture(scope="module")
-def classpath() -> Iterator[str]:
-    try:
-        yield ":".join(map(str, ensure_jars()))
-    except KafkaMissing as missing:
-        pytest.skip(str(missing))
-
-
-def run_tool(classpath: str, *arguments: str) -> str:
-    """Return what a tool of Apache Kafka says on its standard output."""
-    done = subprocess.run(
-        ["java", "-Xmx256m", "-cp", classpath, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TOOL_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_apache_kafkas_tools_read_groups_and_their_records(
-    steady: Cluster, new_topic: Callable[..., str], classpath: str
+    steady: Cluster, new_topic: Callable[..., str], kafka_commands: KafkaCommands
 ) -> None:
     topic, group = new_topic(steady), "readable"
     eventually(
         lambda: coordinator_of(steady, group, 0) is not None, within=WITHIN_S, what="a coordinator"
     )
     commit(steady, group, topic, 7)
-    bootstrap = ("--bootstrap-server", steady.bootstrap)
-    described = run_tool(
-        classpath,
-        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-        *bootstrap,
-        "--describe",
-        "--group",
-        group,
+    described = kafka_commands.run(
+        CONSUMER_GROUPS, steady.bootstrap, "--describe", "--group", group
     )
     rows = [line.split() for line in described.splitlines() if line.startswith(group)]
     assert [row[:4] for row in rows] == [[group, topic, "0", "7"]]
-    printed = run_tool(
-        classpath,
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *bootstrap,
-        "--topic",
-        "__consumer_offsets",
-        "--from-beginning",
-        "--timeout-ms",
-        "10000",
-        "--consumer-property",
-        "exclude.internal.topics=false",
-        "--formatter",
-        "org.apache.kafka.tools.consumer.OffsetsMessageFormatter",
-    )
+    printed = kafka_commands.run(
+        CONSOLE_CONSUMER, steady.bootstrap, "--topic", "__consumer_offsets", "--from-beginning",
+        "--timeout-ms", "10000", "--consumer-property", "exclude.internal.topics=false",
+        "--formatter", OFFSETS_FORMATTER,
+    )  # fmt: skip
     decoder, records = json.JSONDecoder(), []
     while (start := printed.find("{")) >= 0:
         record, end = decoder.raw_decode(printed[start:])

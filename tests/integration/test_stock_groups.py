@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,16 +10,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cluster.cluster import Cluster
 from highwater.waiting import eventually
 from highwater_core.config import Preset
 from tests.integration.conftest import under_presets
+from tests.support.kafka_commands import CONSOLE_CONSUMER, CONSUMER_GROUPS, KafkaCommands
 
 pytestmark = pytest.mark.docker
 
 WITHIN_S = 60.0
-JAVA_WITHIN_S = 120.0
 PARTITIONS = 4
 RECORDS = 40
 
@@ -150,39 +148,21 @@ def test_members_go_on_after_their_coordinator_dies(
         assert members.committed() == [2 * RECORDS // PARTITIONS] * PARTITIONS
 
 
-@pytest.fixture(scope="module")
-def class_path() -> str:
-    try:
-        return ":".join(map(str, ensure_jars()))
-    except KafkaMissing as missing:
-        pytest.skip(str(missing))
-
-
-def java(class_path: str, main: str, *arguments: str) -> str:
-    command = ["java", "-Xmx128m", "-cp", class_path, main, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=JAVA_WITHIN_S, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_kafkas_own_consumer_and_its_tool_for_groups(
-    steady: Cluster, new_topic: Callable[..., str], class_path: str
+    steady: Cluster, new_topic: Callable[..., str], kafka_commands: KafkaCommands
 ) -> None:
     topic = new_topic(steady, partition_count=PARTITIONS, replication_factor=3)
     group = f"java-{topic}"
     produce(steady, topic, RECORDS)
-    server = ("--bootstrap-server", steady.bootstrap)
-    read = java(
-        class_path, "org.apache.kafka.tools.consumer.ConsoleConsumer", *server, "--topic", topic,
+    read = kafka_commands.run(
+        CONSOLE_CONSUMER, steady.bootstrap, "--topic", topic,
         "--group", group, "--from-beginning", "--max-messages", str(RECORDS),
     )  # fmt: skip
     assert sorted(map(int, read.split())) == list(range(RECORDS))
 
     def tool(*arguments: str) -> list[list[str]]:
-        main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-        return [line.split() for line in java(class_path, main, *server, *arguments).splitlines()]
+        told = kafka_commands.run(CONSUMER_GROUPS, steady.bootstrap, *arguments)
+        return [line.split() for line in told.splitlines()]
 
     assert [group, "Empty"] in tool("--list", "--state", "Empty")
     rows = [line[:6] for line in tool("--describe", "--group", group) if line[:1] == [group]]

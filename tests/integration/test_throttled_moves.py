@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cli import make_app
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.configs import describe_configs
@@ -23,11 +21,11 @@ from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import ConfigOwner
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from tests.support.kafka_commands import REASSIGN_PARTITIONS, KafkaCommands
 
 pytestmark = pytest.mark.docker
 
 WITHIN_S = 60.0
-JAVA_WITHIN_S = 120.0
 BATCHES, BATCH_BYTES = 6, 900_000
 LITTLE, ENOUGH = 1_000, 1_000_000_000
 RATES = ["follower.replication.throttled.rate", "leader.replication.throttled.rate"]
@@ -101,31 +99,16 @@ def test_a_move_waits_for_its_throttle_and_clients_do_not(
     assert end_at(steady, 2, moved) == BATCHES + 5
 
 
-@pytest.fixture(scope="module")
-def class_path() -> str:
-    try:
-        return ":".join(map(str, ensure_jars()))
-    except KafkaMissing as missing:
-        pytest.skip(str(missing))
-
-
 def test_kafkas_own_tool_throttles_a_move_and_lifts_the_throttle_once_it_is_verified(
-    steady: Cluster, moved: TopicPartition, class_path: str, tmp_path: Path
+    steady: Cluster, moved: TopicPartition, kafka_commands: KafkaCommands, tmp_path: Path
 ) -> None:
     moves = tmp_path / "moves.json"
     job = {"topic": moved.topic, "partition": moved.partition, "replicas": [2, 0]}
     moves.write_text(json.dumps({"version": 1, "partitions": [job]}))
 
     def tool(*arguments: str) -> str:
-        command = ["java", "-Xmx128m", "-cp", class_path]
-        command += ["org.apache.kafka.tools.reassign.ReassignPartitionsCommand"]
-        command += ["--bootstrap-server", steady.bootstrap]
-        command += ["--reassignment-json-file", str(moves), *arguments]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=JAVA_WITHIN_S, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        of_job = ("--reassignment-json-file", str(moves))
+        return kafka_commands.run(REASSIGN_PARTITIONS, steady.bootstrap, *of_job, *arguments)
 
     said = tool("--execute", "--throttle", str(LITTLE))
     assert f"The inter-broker throttle limit was set to {LITTLE} B/s" in said
