@@ -9,8 +9,11 @@ import pytest
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
+from highwater_chaos.faults import Kill
+from highwater_chaos.plan import Plan, Step
 from highwater_checker.judging import judge_run
-from highwater_checker.run_folder.documents import REQUIREMENTS, WATCHED
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import EXCUSED, REQUIREMENTS, WATCHED
 from highwater_checker.verdict import Outcome, Verdict, judge
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family, generate
@@ -21,16 +24,21 @@ def id_of(schedule: Schedule) -> str:
     return f"{schedule.family}-{schedule.seed}"
 
 
-def both(schedule: Schedule, preset: Preset, folder: Path) -> tuple[Verdict, Verdict]:
-    """Return what the oracle says of the schedule, and what the judge says of its files."""
-    plan = generate(schedule.seed, preset, schedule.family)
+def judged(plan: Plan, folder: Path) -> Verdict:
+    """Run the plan, and return the verdict, which is that of its folder."""
     with Screen() as screen:
         result = run_in_simulator(plan, RunFolder(folder), screen)
     assert judge_run(folder) == result.verdict
+    return result.verdict
+
+
+def both(schedule: Schedule, preset: Preset, folder: Path) -> tuple[Verdict, Verdict]:
+    """Return what the oracle says of the schedule, and what the judge says of its files."""
+    verdict = judged(generate(schedule.seed, preset, schedule.family), folder)
     watched, requirements = WATCHED.read(folder), REQUIREMENTS.read(folder)
     assert watched is not None
     assert requirements is not None
-    return judge([watched], requirements), result.verdict
+    return judge([watched], requirements), verdict
 
 
 @pytest.mark.parametrize("schedule", schedules_of(1, 16, tuple(Family)), ids=id_of)
@@ -49,3 +57,15 @@ def test_under_v3_what_the_judge_finds_besides_has_its_row(
     found = [finding for check in by_judge.checks for finding in check.findings]
     if by_oracle.outcome is not Outcome.FAIL:
         assert all(finding.rows for finding in found), by_judge.reasons
+
+
+@pytest.mark.parametrize("name", [names.LOOKS, WATCHED.name, EXCUSED.name])
+def test_a_run_without_one_of_its_files_is_unknown(name: str, tmp_path: Path) -> None:
+    """Found: without its snapshots.jsonl a simulated run passed, by fewer checks."""
+    folder = tmp_path / "run"
+    sound = judged(Plan(seed=1, steps=(Step(500, Kill("leader of t-0", 300)),)), folder)
+    assert sound.outcome is Outcome.PASS, sound.reasons
+    (folder / name).unlink()
+    verdict = judge_run(folder)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert any(f"{name} is missing" in reason for reason in verdict.reasons)

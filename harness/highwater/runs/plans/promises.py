@@ -17,7 +17,7 @@ from highwater_checker.run_folder.documents import (
 )
 
 KEPT_IN_CONTAINERS = (names.LOOKS, names.PROBES)
-KEPT_IN_SIMULATOR = (WATCHED.name, EXCUSED.name)
+KEPT_IN_SIMULATOR = (names.LOOKS, WATCHED.name, EXCUSED.name)
 
 
 def promises_of(plan: Plan, least_share: float) -> Promises:
