@@ -15,6 +15,7 @@ import msgspec
 from highwater_checker.finding import CheckResult
 from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.files import read_whole
 from highwater_checker.verdict import Requirement, Verdict
 
 T = TypeVar("T")
@@ -25,6 +26,8 @@ ACKS_ALL = -1
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Partitions = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+"""Of one topic: no controller makes more, and each is asked for by its name."""
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -58,7 +61,7 @@ class Document(Generic[T]):
             BadDocument: the file is malformed.
         """
         try:
-            data = (folder / self.name).read_bytes()
+            data = read_whole(folder / self.name)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -112,7 +115,7 @@ class PromisedTopic:
     """A topic that the run wrote to; every replica must be read."""
 
     name: str
-    partitions: int
+    partitions: Partitions
     replication_factor: int
     is_compacted: bool = False
 

@@ -14,6 +14,7 @@ from highwater_checker.history import decode
 from highwater_checker.probes import decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK
+from highwater_checker.run_folder.files import read_whole
 from highwater_checker.run_folder.histories import processes_in
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -85,16 +86,25 @@ def _files_of(run_folder: Path, wanted: Collection[Hashable]) -> Iterator[tuple[
 
 
 def _lines_in(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
-    """Yield the lines of one of the run's files; invalid text is replaced."""
+    """Yield the lines of one of the run's files, none of an unreadable one.
+
+    Invalid text is replaced.
+    """
     file = path.relative_to(run_folder).as_posix()
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    try:
+        content = read_whole(path)
+    except OSError:
+        return
+    for number, line in enumerate(content.splitlines(), start=1):
         yield EvidenceLine(file, number, line.decode(errors="replace"))
 
 
 def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Found) -> None:
     """Add the file of the final look where it is wanted and not among the run's looks."""
-    path = run_folder / FINAL_LOOK.name
-    content = path.read_bytes() if path.is_file() else b""
+    try:
+        content = read_whole(run_folder / FINAL_LOOK.name)
+    except OSError:
+        return
     key = _look(content)
     if key in wanted and key not in found:
         found[key] = [EvidenceLine(FINAL_LOOK.name, 1, content.decode(errors="replace"))]
@@ -118,7 +128,7 @@ def _probe(line: bytes) -> Probed | None:
 def _look(line: bytes) -> _Look | None:
     try:
         return msgspec.json.decode(line, type=_Look)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from highwater_checker.run_folder.files import read_whole
 from highwater_core.events import TraceEvent
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -22,7 +23,7 @@ def read_lines(
         OSError: there is no such file, and no `unread` is given.
     """
     try:
-        return read(path.read_bytes().splitlines(keepends=True))
+        return read(read_whole(path).splitlines(keepends=True))
     except DamagedLines as damaged:
         what, found = str(damaged), damaged.found
     except OSError as error:

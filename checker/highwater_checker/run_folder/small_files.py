@@ -22,6 +22,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
     Promises,
 )
+from highwater_checker.run_folder.files import is_there
 from highwater_checker.run_folder.histories import processes_in, torn_while_alive
 from highwater_checker.verdict import Requirement
 
@@ -63,7 +64,7 @@ def read_small_files(folder: Path) -> SmallFiles:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     kept = () if promises is None else promises.kept
-    unread += [f"{name} is missing" for name in kept if not (folder / name).exists()]
+    unread += [f"{name} is missing" for name in kept if not is_there(folder / name)]
     history = folder / names.HISTORY
     return SmallFiles(
         promises=promises,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.history import OperationType
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look, encode_look
@@ -25,6 +26,7 @@ from highwater_checker.run_folder.documents import (
     PromisedProducer,
     PromisedTopic,
 )
+from highwater_checker.run_folder.evidence_lines import evidence_of
 from highwater_checker.run_folder.names import LOOKS
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_core.events import EventKind
@@ -370,6 +372,44 @@ def test_what_is_no_file_is_told(run: Path, name: str) -> None:
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
     assert "directory" in said(verdict)
+
+
+@pytest.mark.parametrize(
+    "name", ["history/p0.jsonl", "trace/broker-0-1.jsonl", "snapshots.jsonl", "promises.json",
+             f"segments/broker-1/t-0/{SEGMENT}"]
+)  # fmt: skip
+def test_a_pipe_in_the_place_of_a_file_is_told(run: Path, name: str) -> None:
+    """Found: the judge waited for its writer for ever."""
+    path = run / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert "not a regular file" in said(verdict)
+
+
+def test_a_kept_file_whose_name_is_too_long_is_missing(run: Path) -> None:
+    """Found: the system's refusal of the name ended the judge."""
+    promise(run, kept=("x" * 5_000,))
+    assert "xxx is missing" in said(judge_run(run))
+
+
+def test_more_partitions_than_a_cluster_can_have_are_no_promise(run: Path) -> None:
+    """Found: each of them was looked for, for hours."""
+    promise(run, topics=(PromisedTopic("t", 10**12, 2),))
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "promises.json: wrong: " in said(verdict)
+
+
+@pytest.mark.parametrize("name", [LOOKS, FINAL_LOOK.name])
+def test_lines_of_evidence_are_found_beside_what_cannot_be_read(run: Path, name: str) -> None:
+    """Found: a folder in a trace's place, or a look nested too deep, ended `judge --json`."""
+    (run / name).write_bytes(b'{"a":' * 100_000 + b"\n")
+    (run / "trace" / "x.jsonl").mkdir()
+    shown = Finding("I4", "shown", traced=(Traced(0, 1, 0),), looks=(99,))
+    (lines,) = evidence_of(run, [shown])
+    assert "trace/broker-0-1.jsonl" in [line.file for line in lines]
 
 
 def test_a_line_that_is_nested_too_deep_is_told(run: Path) -> None:
