@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from highwater_chaos.faults import Kill
 from highwater_chaos.plan import Plan, Step
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import EXCUSED, REQUIREMENTS, WATCHED
+from highwater_checker.run_folder.documents import EXCUSED, FILES, REQUIREMENTS, WATCHED
 from highwater_checker.verdict import Outcome, Verdict, judge
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family, generate
@@ -59,13 +60,35 @@ def test_under_v3_what_the_judge_finds_besides_has_its_row(
         assert all(finding.rows for finding in found), by_judge.reasons
 
 
-@pytest.mark.parametrize("name", [names.LOOKS, WATCHED.name, EXCUSED.name])
-def test_a_run_without_one_of_its_files_is_unknown(name: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def sound_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that passes."""
+    folder = tmp_path_factory.mktemp("sound") / "run"
+    verdict = judged(Plan(seed=1, steps=(Step(500, Kill("leader of t-0", 300)),)), folder)
+    assert verdict.outcome is Outcome.PASS, verdict.reasons
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    [names.LOOKS, WATCHED.name, EXCUSED.name, FILES.name, "history/p0.jsonl",
+     "history/admin.jsonl", "trace/broker-0-1.jsonl"],
+)  # fmt: skip
+def test_a_run_without_one_of_its_files_is_unknown(
+    name: str, sound_folder: Path, tmp_path: Path
+) -> None:
     """Found: without its snapshots.jsonl a simulated run passed, by fewer checks."""
-    folder = tmp_path / "run"
-    sound = judged(Plan(seed=1, steps=(Step(500, Kill("leader of t-0", 300)),)), folder)
-    assert sound.outcome is Outcome.PASS, sound.reasons
+    folder = shutil.copytree(sound_folder, tmp_path / "run")
     (folder / name).unlink()
     verdict = judge_run(folder)
     assert verdict.outcome is Outcome.UNKNOWN
     assert any(f"{name} is missing" in reason for reason in verdict.reasons)
+
+
+def test_a_run_without_its_producers_sends_is_no_pass(sound_folder: Path, tmp_path: Path) -> None:
+    """Found: it passed, since the administrator's one record was acknowledged."""
+    folder = shutil.copytree(sound_folder, tmp_path / "run")
+    (folder / names.HISTORY / "p0.jsonl").write_bytes(b"")
+    verdict = judge_run(folder)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert any("history/p0.jsonl: 0 bytes" in reason for reason in verdict.reasons)

@@ -198,6 +198,9 @@ healed, or does not answer, is missing in it. A run that ended before that has n
 WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 """Checks during the run: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
+FILES: Document[Mapping[str, int]] = Document("files.json", dict[str, int])
+"""The run's files of evidence at its end, by their paths in the folder, with their sizes in bytes.
+See highwater_checker.run_folder.evidence_files."""
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
 PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
 """Encoded and decoded by highwater_chaos.plan, which alone knows its structure."""
@@ -216,4 +219,5 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     FINAL_LOOK,
     WATCHED,
     EXCUSED,
+    FILES,
 )

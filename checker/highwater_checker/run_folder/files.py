@@ -24,11 +24,3 @@ def read_whole(path: Path) -> bytes:
 def _open_at_once(path: str, flags: int) -> int:
     """Open the path; a pipe that nobody writes to is not waited for."""
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-def is_there(path: Path) -> bool:
-    """Return whether there is a file or folder of the path; names may be of any kind and length."""
-    try:
-        return path.exists()
-    except OSError:
-        return False

@@ -12,6 +12,7 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
+    FILES,
     FINAL_LOOK,
     FORMAT_VERSION,
     PROMISES,
@@ -22,7 +23,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
     Promises,
 )
-from highwater_checker.run_folder.files import is_there
+from highwater_checker.run_folder.evidence_files import not_as_written
 from highwater_checker.run_folder.histories import processes_in, torn_while_alive
 from highwater_checker.verdict import Requirement
 
@@ -64,7 +65,8 @@ def read_small_files(folder: Path) -> SmallFiles:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     kept = () if promises is None else promises.kept
-    unread += [f"{name} is missing" for name in kept if not is_there(folder / name)]
+    sizes = read_document(FILES, folder, unread, is_needed=False) or {}
+    unread += not_as_written(folder, kept, sizes)
     history = folder / names.HISTORY
     return SmallFiles(
         promises=promises,
@@ -74,7 +76,7 @@ def read_small_files(folder: Path) -> SmallFiles:
         excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),
         processes=tuple(processes_in(history, unread)),
         torn_while_alive=tuple(torn_while_alive(history)),
-        unread=tuple(unread),
+        unread=tuple(dict.fromkeys(unread)),
     )
 
 

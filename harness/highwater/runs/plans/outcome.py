@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,9 @@ from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
-from highwater_checker.run_folder.documents import PLAN, VERDICT
+from highwater_checker.run_folder.documents import FILES, PLAN, PROMISES, VERDICT, Promises
 from highwater_checker.run_folder.evidence import read_evidence
+from highwater_checker.run_folder.evidence_files import sizes_of
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
 
@@ -42,6 +43,13 @@ def write_plan(folder: RunFolder, plan: Plan) -> None:
     folder.write(PLAN, msgspec.Raw(encode_plan(plan)))
 
 
+def list_evidence(folder: RunFolder) -> None:
+    """Write the sizes of the run's files, to which no more is added, and promise that list."""
+    folder.write(FILES, sizes_of(folder.path))
+    promises = PROMISES.read(folder.path) or Promises()
+    folder.write(PROMISES, replace(promises, kept=(*promises.kept, FILES.name)))
+
+
 def conclude(
     folder: RunFolder,
     plan: Plan,
@@ -55,6 +63,7 @@ def conclude(
 
     marks: faults and their times.
     """
+    list_evidence(folder)
     evidence = read_evidence(folder.path)
     verdict = judge_evidence(evidence)
     acknowledged = evidence.sends.acknowledged
