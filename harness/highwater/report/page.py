@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
@@ -12,8 +13,12 @@ from highwater.report.alerts import alerts_of
 from highwater.report.failover import Gap
 from highwater.report.picture import Fault
 from highwater.run_folder import RunFolder
+from highwater_checker.finding import CheckResult
 from highwater_checker.run_folder.evidence import Evidence
 from highwater_checker.verdict import Verdict
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""The characters that no XML document may have. Source: XML 1.0, "Char"."""
 
 
 def write_report(
@@ -41,21 +46,42 @@ def write_report(
 
 
 def junit_xml(run_id: str, verdict: Verdict) -> bytes:
-    """Return one test case a check and a requirement; vacuous and unmet ones are errors."""
+    """Return one test case a check and a requirement.
+
+    Checks that are vacuous or could not read all, and unmet requirements, are errors.
+    """
     suite = ET.Element("testsuite", name=f"highwater {run_id}")
     for check in verdict.checks:
-        case = ET.SubElement(suite, "testcase", classname="checks", name=check.check)
+        case = ET.SubElement(suite, "testcase", classname="checks", name=_in_xml(check.check))
         if check.findings:
-            failure = ET.SubElement(case, "failure", message=str(check.findings[0]))
-            lines = (line for each in check.findings for line in (str(each), *each.around))
-            failure.text = "\n".join(lines)
+            _add(case, "failure", str(check.findings[0]), _lines_of(check))
+        elif check.unread:
+            _add(case, "error", check.unread[0], check.unread)
         elif check.examined == 0:
-            ET.SubElement(case, "error", message="nothing to examine")
+            _add(case, "error", "nothing to examine")
     for requirement in verdict.requirements:
-        case = ET.SubElement(suite, "testcase", classname="requirements", name=requirement.name)
+        name = _in_xml(requirement.name)
+        case = ET.SubElement(suite, "testcase", classname="requirements", name=name)
         if not requirement.met:
-            ET.SubElement(case, "error", message=requirement.evidence)
+            _add(case, "error", requirement.evidence)
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", str(len(suite.findall("testcase/error"))))
     return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def _add(case: ET.Element, kind: str, message: str, lines: Iterable[str] = ()) -> None:
+    """Add a failure or an error to the test case."""
+    found = ET.SubElement(case, kind, message=_in_xml(message))
+    found.text = _in_xml("\n".join(lines)) or None
+
+
+def _lines_of(check: CheckResult) -> Iterator[str]:
+    """Yield each finding, followed by the records about its offset."""
+    for finding in check.findings:
+        yield str(finding)
+        yield from finding.around
+
+
+def _in_xml(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", text)

@@ -30,6 +30,24 @@ def test_junit_counts_failures_and_errors() -> None:
     assert counts == ("3", "1", "1")
 
 
+def test_junit_has_an_error_for_a_check_that_could_not_read_all() -> None:
+    """Found: of a run that was unknown for its damaged evidence JUnit was green."""
+    check = CheckResult("torn", 3, (), unread=("p0.jsonl: line 1: it is cut", "t-0: no folder"))
+    suite = ET.fromstring(junit_xml("run-1", judge([check], [])))  # noqa: S314 - our own bytes
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    (error,) = suite.iter("error")
+    assert error.get("message") == "p0.jsonl: line 1: it is cut"
+    assert error.text == "p0.jsonl: line 1: it is cut\nt-0: no folder"
+
+
+def test_junit_is_xml_whatever_characters_a_run_has() -> None:
+    """Found: the characters of a colour in a message, and no reader of JUnit took the file."""
+    found = CheckResult("broken", 1, (Finding("I1", "\x1b[31m\x00lost", around=("\ufffe",)),))
+    suite = ET.fromstring(junit_xml("run-1", judge([found], [])))  # noqa: S314 - our own bytes
+    (failure,) = suite.iter("failure")
+    assert failure.get("message") == "I1: \ufffd[31m\ufffdlost"
+
+
 def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "run-1")
     look = Look(0, {0: None, 1000: None})
