@@ -17,7 +17,7 @@ from highwater_checker.kafka_python import (
     DefaultRecordBatch,
     MemoryRecords,
 )
-from highwater_checker.run_folder.files import read_whole
+from highwater_checker.run_folder.files import read_whole, text_of
 
 _LENGTH = struct.Struct(">qi")
 
@@ -82,7 +82,9 @@ def read_batches(folder: Path) -> tuple[Batch, ...]:
     Raises:
         DamagedLog: a torn or corrupt batch, or offsets that do not ascend.
     """
-    return batches_in((path.name, read_whole(path)) for path in sorted(folder.glob("*.log")))
+    return batches_in(
+        (text_of(path.name), read_whole(path)) for path in sorted(folder.glob("*.log"))
+    )
 
 
 def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:

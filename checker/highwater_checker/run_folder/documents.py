@@ -65,7 +65,7 @@ class Document(Generic[T]):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise BadDocument(self.name, f"unreadable: {error}") from error
+            raise BadDocument(self.name, f"unreadable: {error.strerror or error}") from error
         try:
             value: T = msgspec.json.decode(data, type=self.kind)
         except msgspec.ValidationError as error:

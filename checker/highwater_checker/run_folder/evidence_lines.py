@@ -14,7 +14,7 @@ from highwater_checker.history import decode
 from highwater_checker.probes import decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK
-from highwater_checker.run_folder.files import read_whole
+from highwater_checker.run_folder.files import read_whole, text_of
 from highwater_checker.run_folder.histories import processes_in
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -90,7 +90,7 @@ def _lines_in(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
 
     Invalid text is replaced.
     """
-    file = path.relative_to(run_folder).as_posix()
+    file = text_of(path.relative_to(run_folder).as_posix())
     try:
         content = read_whole(path)
     except OSError:

@@ -21,6 +21,11 @@ def read_whole(path: Path) -> bytes:
         return file.read()
 
 
+def text_of(path: Path | str) -> str:
+    """Return the path for texts: bytes that are no UTF-8, which no JSON may have, are replaced."""
+    return os.fsencode(path).decode(errors="replace")
+
+
 def _open_at_once(path: str, flags: int) -> int:
     """Open the path; a pipe that nobody writes to is not waited for."""
     return os.open(path, flags | os.O_NONBLOCK)

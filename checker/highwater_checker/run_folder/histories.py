@@ -22,12 +22,13 @@ from highwater_checker.history import (
     sends_of,
     unmatched_of,
 )
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.run_folder.lines import read_lines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
 """By process, ascending."""
-_PROCESS = re.compile(r"[^.]+(\.[0-9]+)?")
-"""See highwater_checker.history.process_name."""
+_PROCESS = re.compile(r"[^.\ud800-\udfff]+(\.[0-9]+)?")
+"""See highwater_checker.history.process_name. Surrogates stand for bytes that are no UTF-8."""
 
 
 def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEvent]:
@@ -131,7 +132,7 @@ def processes_in(history_folder: Path, unread: list[str] | None = None) -> list[
         if _PROCESS.fullmatch(path.stem):
             found.append(path.stem)
         elif unread is not None:
-            unread.append(f"{path.name}: no process has such a name")
+            unread.append(f"{text_of(path.name)}: no process has such a name")
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from highwater_checker.run_folder.files import read_whole
+from highwater_checker.run_folder.files import read_whole, text_of
 from highwater_core.events import TraceEvent
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -31,7 +31,7 @@ def read_lines(
             raise
         what, found = error.strerror or str(error), []
     if unread is not None:
-        unread.append(f"{path.name}: {what}")
+        unread.append(f"{text_of(path.name)}: {what}")
     return found
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 
@@ -69,8 +70,8 @@ def judged_run(folder: Path, verdict: Verdict) -> JudgedRun:
     found = [(check, finding) for check in verdict.checks for finding in check.findings]
     lines = evidence_of(folder, [finding for _, finding in found])
     return JudgedRun(
-        run=folder.name,
-        folder=str(folder),
+        run=text_of(folder.name),
+        folder=text_of(folder),
         outcome=verdict.outcome,
         reasons=verdict.reasons,
         findings=tuple(
@@ -90,8 +91,8 @@ def _judged_finding(
     folder: Path, check: CheckResult, finding: Finding, lines: tuple[EvidenceLine, ...]
 ) -> JudgedFinding:
     return JudgedFinding(
-        run=folder.name,
-        folder=str(folder),
+        run=text_of(folder.name),
+        folder=text_of(folder),
         check=check.check,
         invariant=finding.invariant,
         message=finding.message,

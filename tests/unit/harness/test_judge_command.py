@@ -188,3 +188,26 @@ def test_runs_of_one_name_are_told_apart_in_json(runs: dict[str, Path], tmp_path
 def test_a_folder_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(make_app("judge"), ["judge", str(tmp_path / "none")])
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "history/x\udcff.jsonl", "trace/x\udcff.jsonl", "segments/broker-0/t-0/9\udcff.log"],
+)
+def test_names_that_are_no_utf_8_are_told_in_json(
+    runs: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    """Found: they ended `judge --json` with a traceback."""
+    folder = shutil.copytree(runs["failed"], tmp_path / "run\udcff")
+    if name:
+        (folder / name).write_bytes(b"{}\n")
+    (told,) = judged_as_json(folder)
+    assert (told["run"], told["outcome"]) == ("run\ufffd", "fail")
+    assert not name or any("\ufffd" in reason for reason in told["reasons"])
+
+
+def test_a_verdict_names_no_place_on_the_machine(runs: dict[str, Path]) -> None:
+    """Found: of a document that could not be read it named the whole path."""
+    (runs["unknown"] / "promises.json").mkdir()
+    (told,) = judged_as_json(runs["unknown"])
+    assert "segments decode: promises.json: unreadable: Is a directory" in told["reasons"]
