@@ -42,6 +42,7 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.LOG_COMPACTED: {"dirty_end": int},
     EventKind.GROUP_LOAD_BEGUN: {"epoch_start_offset": int},
     EventKind.GROUP_LOAD_ENDED: {"read_up_to": int},
+    EventKind.GROUP_STATE_CHANGED: {"group": str, "reason": str},
     EventKind.TOPICS_CHANGED: {"deleted": list[str]},
 }
 """The details of events that judges of a trace read; every node writes them."""

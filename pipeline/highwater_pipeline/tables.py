@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 10
+DATA_VERSION = 11
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 Row = dict[str, Any]
@@ -102,15 +102,15 @@ OPERATIONS = Table(
         "time_ns": _LONG,  # the recorder's monotonic clock, from the run's start
         "type": _STRING,  # invoke, ok, fail, info
         "operation_id": _LONG,
-        "function": _STRING,  # send, poll, latest, reset, commit, fetch_committed
+        "function": _STRING,  # send, poll, latest, reset, commit, fetch_committed, assigned
         "topic": _STRING,
         "partition": _INT,
-        "value": _STRING,  # of commits and fetches of committed offsets: their group
+        "value": _STRING,  # of commits, fetches of committed offsets and assignments: their group
         "offset": _LONG,  # -1 when unknown; of those, the committed one, -1 for none
         "error": _STRING,
         "tries": _INT,
         "high_watermark": _LONG,  # -1 when the client does not tell
-        "key": _STRING,  # of the record; "" or null when it has none
+        "key": _STRING,  # of the record, or a static member's instance; "" or null without one
         "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
         "max_in_flight": _INT,  # of the producer; null when not known
         "is_idempotent": _BOOLEAN,  # of the producer; null when not known
@@ -123,6 +123,7 @@ OPERATIONS = Table(
         # Of an outcome whose send had not begun by its line, or had its outcome; else null. Checks
         # leave it out, as the checker does, and its run is unproven.
         "is_unmatched": _BOOLEAN,
+        "generation": _INT,  # of the group in which a partition was assigned; -1 of all else
     },
     ("run_id", "process", "line"),
 )
@@ -141,6 +142,7 @@ DETAILS: Mapping[str, _Column] = {
     "to_state": _STRING,
     "epoch_start_offset": _LONG,
     "read_up_to": _LONG,
+    "group": _STRING,
 }
 """What checks read of an event's detail; null where the detail has no such value of this type."""
 

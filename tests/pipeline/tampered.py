@@ -8,8 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import COMMIT, FETCH_COMMITTED, OperationType
+from highwater_checker.history import (
+    ASSIGNED,
+    COMMIT,
+    FETCH_COMMITTED,
+    POLL,
+    HistoryEvent,
+    OperationType,
+    encode,
+)
 from highwater_checker.looks import Look, encode_look
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
     FINAL_LOOK,
@@ -45,7 +54,7 @@ def promise(folder: Path, **changed: Any) -> None:
 
 
 def looked(folder: Path, *looks: Look) -> None:
-    write(folder / "snapshots.jsonl", b"".join(encode_look(each) + b"\n" for each in looks))
+    write(folder / names.LOOKS, b"".join(encode_look(each) + b"\n" for each in looks))
     write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(looks[-1]))
 
 
@@ -58,9 +67,9 @@ def look_with(**changed: Any) -> Look:
     return Look(99, nodes)
 
 
-def _gone(*names: str) -> Callable[[Path], None]:
+def _gone(*files: str) -> Callable[[Path], None]:
     def tamper(folder: Path) -> None:
-        for name in names:
+        for name in files:
             (folder / name).unlink()
 
     return tamper
@@ -141,6 +150,56 @@ def _fetched(offset: int) -> tuple[bytes, bytes]:
     return begun, group_line(31, OperationType.OK, 2, FETCH_COMMITTED, offset)
 
 
+def _of_members(*lines: bytes, second: bytes = b"") -> Callable[[Path], None]:
+    """m0 and m1 of the group g record these lines."""
+
+    def tamper(folder: Path) -> None:
+        write(folder / "history" / "m0.jsonl", b"".join(lines))
+        write(folder / "history" / "m1.jsonl", second)
+
+    return tamper
+
+
+def _member(
+    at_ns: int,
+    function: str,
+    offset: int,
+    kind: OperationType = OperationType.OK,
+    *,
+    process: str = "m0",
+    generation: int = -1,
+) -> bytes:
+    value = "v0" if function == POLL else "g"
+    event = HistoryEvent(
+        at_ns, kind, at_ns // 10, process, function, "t", 0, value, offset, generation=generation
+    )
+    return encode(event) + b"\n"
+
+
+def _group_changed(**detail: str) -> Callable[[Path], None]:
+    event = TraceEvent(5, 2, 1, 0, EventKind.GROUP_STATE_CHANGED, detail=detail)
+    return _traced("broker-2-1", event)
+
+
+def _both(*tamper: Callable[[Path], None]) -> Callable[[Path], None]:
+    def all_of_them(folder: Path) -> None:
+        for each in tamper:
+            each(folder)
+
+    return all_of_them
+
+
+ASSIGNED_TO_M0 = _member(10, ASSIGNED, -1, generation=1)
+READ_BY_M0 = _member(20, POLL, 0)
+COMMITTED_BY_M0 = (
+    _member(30, COMMIT, 1, OperationType.INVOKE)
+    + _member(31, COMMIT, 1)
+    + _member(40, FETCH_COMMITTED, -1, OperationType.INVOKE)
+    + _member(41, FETCH_COMMITTED, 1)
+)
+ALL_OF_M0 = (ASSIGNED_TO_M0, READ_BY_M0, COMMITTED_BY_M0)
+TO_M1 = _member(11, ASSIGNED, -1, process="m1", generation=1)
+TO_M1_LATER = _member(25, ASSIGNED, -1, process="m1", generation=2)
 COMMITTED = (
     group_line(10, OperationType.INVOKE, 0, COMMIT, 1),
     group_line(11, OperationType.OK, 0, COMMIT, 1),
@@ -210,6 +269,27 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "committed-offset-told": (_committing(*_fetched(2)), PASS),
     "committed-offset-lost": (_committing(*_fetched(1)), FAIL),
     "committed-offset-asked-by-nobody": (_committing(), UNKNOWN),
+    "members": (_of_members(*ALL_OF_M0), PASS),
+    "two-owners-in-a-generation": (_of_members(*ALL_OF_M0, second=TO_M1), FAIL),
+    "commit-of-an-older-generation": (_of_members(*ALL_OF_M0, second=TO_M1_LATER), FAIL),
+    "committed-before-it-was-read": (_of_members(ASSIGNED_TO_M0, COMMITTED_BY_M0), FAIL),
+    "read-again": (_of_members(*ALL_OF_M0[:2], READ_BY_M0, COMMITTED_BY_M0), FAIL),
+    "group-moved": (
+        _both(_of_members(*ALL_OF_M0), _group_changed(group="g", reason="moved")),
+        PASS,
+    ),
+    "group-deleted": (
+        _both(_of_members(*ALL_OF_M0), _group_changed(group="g", reason="GROUP_ID_NOT_FOUND")),
+        UNKNOWN,
+    ),
+    "nobody-knows-which-group-moved": (
+        _both(_of_members(*ALL_OF_M0), _group_changed(reason="moved")),
+        UNKNOWN,
+    ),
+    "nobody-knows-why-a-group-changed": (
+        _both(_of_members(*ALL_OF_M0), _group_changed(group="g")),
+        UNKNOWN,
+    ),
     "intents-cut-off": (_with("intent.jsonl", b"{]\n{}\n"), PASS),
     "plan-cut-off": (_with("plan.json", b"{"), PASS),
     "topology-cut-off": (_with("topology.json", b"{"), PASS),

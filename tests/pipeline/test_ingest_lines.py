@@ -132,6 +132,19 @@ def test_fields_that_are_unknown_are_skipped_and_absent_ones_have_their_defaults
     assert (operation["high_watermark"], operation["acks"]) == (-1, -1)
 
 
+def test_of_an_assignment_there_are_the_group_its_generation_and_the_instance(
+    tmp_path: Path,
+) -> None:
+    line = (
+        b'{"time_ns":1,"type":"ok","operation_id":2,"process":"p0","function":"assigned",'
+        b'"topic":"t","partition":0,"value":"g","offset":7,"key":"i","generation":3}'
+    )
+    (assigned, sent) = of_history(tmp_path, line, HISTORY[0])
+    told = [assigned[name] for name in ("function", "value", "generation", "key", "offset")]
+    assert told == ["assigned", "g", 3, "i", 7]
+    assert sent["generation"] == -1
+
+
 def test_too_long_a_line_is_named_and_the_next_one_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +262,7 @@ def test_a_file_is_read_as_its_batches_are_asked_for(
     [
         ({"isr": [0, 1], "leader": 2, "new": {}}, {"isr": [0, 1], "leader": 2}),
         ({"isr": [], "deleted": []}, {"isr": [], "deleted": []}),
+        ({"group": "g", "generation": 3, "reason": "r"}, {"group": "g", "reason": "r"}),
         ({"isr": None, "reason": "", "deleted": ["t"]}, {"reason": "", "deleted": ["t"]}),
         ({"isr": 7, "leader": "two", "reason": 3, "deleted": "t"}, {}),
         ({"isr": [0, "1"], "leader": True, "end_offset": 1.0, "deleted": [None]}, {}),

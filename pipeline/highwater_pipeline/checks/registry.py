@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from highwater_checker.invariants.committed_offsets import CHECK as COMMITTED_OFFSETS
 from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
 from highwater_checker.invariants.coordinators import CHECK as COORDINATORS
+from highwater_checker.invariants.deliveries import CHECK as DELIVERIES
+from highwater_checker.invariants.generations import CHECK as GENERATIONS
 from highwater_checker.invariants.transitions import CHECK as TRANSITIONS
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
@@ -45,5 +47,7 @@ CHECKS: Mapping[str, Check] = {
     "transitions": check_in_sql("transitions", TRANSITIONS),
     "coordinators": check_in_sql("coordinators", COORDINATORS),
     "committed_offsets": check_in_sql("committed_offsets", COMMITTED_OFFSETS),
+    "generations": check_in_sql("generations", GENERATIONS),
+    "deliveries": check_in_sql("deliveries", DELIVERIES),
     "empty_fetches": empty_fetches.CHECK,
 }

@@ -25,7 +25,8 @@ WITH examined AS (
     CASE WHEN high_watermark IS NULL AND kind IN ('became_leader', 'log_truncated')
       THEN 'high_watermark' END,
     CASE WHEN from_offset IS NULL AND kind = 'log_truncated' THEN 'from_offset' END,
-    CASE WHEN reason IS NULL AND kind = 'log_truncated' THEN 'reason' END,
+    CASE WHEN reason IS NULL AND kind IN ('log_truncated', 'group_state_changed')
+      THEN 'reason' END,
     CASE WHEN isr IS NULL
       AND kind IN ('became_leader', 'high_watermark_advanced', 'isr_changed', 'isr_written')
       THEN 'isr' END,
@@ -39,9 +40,10 @@ WITH examined AS (
       'replica_state_changed', 'transition_refused', 'state_change_failed') THEN 'to_state' END,
     CASE WHEN epoch_start_offset IS NULL AND kind = 'group_load_begun'
       THEN 'epoch_start_offset' END,
-    CASE WHEN read_up_to IS NULL AND kind = 'group_load_ended' THEN 'read_up_to' END
+    CASE WHEN read_up_to IS NULL AND kind = 'group_load_ended' THEN 'read_up_to' END,
+    CASE WHEN e.group IS NULL AND kind = 'group_state_changed' THEN 'group' END
   ) AS lacking
-  FROM examined
+  FROM examined e
 ), findings AS (
   SELECT run_id, 'C00' AS invariant, '' AS topic, -1 AS partition, CASE
     WHEN seq = previous THEN 'TOLD_TWICE'
