@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 from highwater_checker.idle import may_be_idle
 from highwater_checker.judging import ABOUT_RECORDS
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import FINAL_LOOK
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.checks.evidence import PARTITION
 from highwater_pipeline.checks.findings import Check, CheckFrames, in_order, in_words
@@ -27,9 +28,10 @@ SHOWN_MAX = 200
 """Of a check's findings, how many are shown."""
 LEAVE_MAX = 10_000
 """How many leave Spark: so few are counted here, more by a query of their own."""
-_JUDGED_FILES = (names.LOOKS, names.PROBES)
+_JUDGED_FILES = (FINAL_LOOK.name, names.LOOKS, names.PROBES)
 _JUDGED_FOLDERS = (names.HISTORY, names.TRACE, names.SEGMENTS)
-"""Besides its documents, what the judge reads: of these RUNS tells (unproven)."""
+"""What the judge reads besides the documents of which RUNS tells (unproven); a final look may be
+sound JSON, and have a number that no column holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 11
+DATA_VERSION = 12
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
+
+OF_THE_END = -1
+"""The number of the look in final_look.json: it is none of the looks while the run went on."""
 
 Row = dict[str, Any]
 """What leaves Spark: a row of a table or of a result, by column."""
@@ -173,21 +176,25 @@ LOOKS = Table(
     "looks",
     {
         "run_id": _STRING,
-        "look": _INT,  # from 0, in the run's order
+        "look": _INT,  # from 0, in the run's order; or OF_THE_END
         "time_ns": _LONG,  # as in operations; when the look was complete
         "answered": _INTS,  # the nodes that did, ascending; they may tell of no replica
         "incarnations": _INTS,  # of those nodes, in their order
-        "is_final": _BOOLEAN,  # the last look: all is healed and idle
+        "is_final": _BOOLEAN,  # OF_THE_END, or the last look where that stands for it
     },
     ("run_id", "look"),
 )
-"""One row a look of the observer at all nodes, whether any answered or none."""
+"""One row a look of the observer at all nodes, whether any answered or none.
+
+Where final_look.json is missing or unread, the last look stands for it, if the run had settled by
+then (highwater_checker.run_folder.small_files).
+"""
 
 REPLICA_LOOKS = Table(
     "replica_looks",
     {
         "run_id": _STRING,
-        "look": _INT,  # from 0, in the run's order
+        "look": _INT,  # from 0, in the run's order; or OF_THE_END
         "time_ns": _LONG,  # as in operations
         "node": _INT,
         "incarnation": _INT,
@@ -202,7 +209,7 @@ REPLICA_LOOKS = Table(
         "log_end_offset": _LONG,
         "isr": _INTS,
         "assigned_replicas": _INTS,
-        "is_final": _BOOLEAN,  # the last look: all is healed and idle
+        "is_final": _BOOLEAN,  # OF_THE_END, or the last look where that stands for it
         "topic_id": _STRING,  # null where the broker told of none
     },
     ("run_id", "look", "node", "topic", "partition"),

@@ -67,6 +67,18 @@ def look_with(**changed: Any) -> Look:
     return Look(99, nodes)
 
 
+def _ending(*looks: Look, **changed: Any) -> Callable[[Path], None]:
+    """These are the run's looks, and its final look shows replicas that differ so."""
+
+    def tamper(folder: Path) -> None:
+        write(folder / names.LOOKS, b"".join(encode_look(each) + b"\n" for each in looks))
+        if not looks:
+            (folder / names.LOOKS).unlink()
+        write(folder / FINAL_LOOK.name, FINAL_LOOK.encode(look_with(**changed)))
+
+    return tamper
+
+
 def _gone(*files: str) -> Callable[[Path], None]:
     def tamper(folder: Path) -> None:
         for name in files:
@@ -290,6 +302,13 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         _both(_of_members(*ALL_OF_M0), _group_changed(group="g")),
         UNKNOWN,
     ),
+    "no-looks": (_gone(names.LOOKS), PASS),
+    "no-looks-and-a-log-behind": (_ending(high_watermark=Offset(2)), FAIL),
+    "the-end-is-worse-than-the-last-look": (
+        _ending(Look(90, BROKERS), high_watermark=Offset(2)),
+        FAIL,
+    ),
+    "the-last-look-is-worse-than-the-end": (_ending(look_with(high_watermark=Offset(2))), PASS),
     "intents-cut-off": (_with("intent.jsonl", b"{]\n{}\n"), PASS),
     "plan-cut-off": (_with("plan.json", b"{"), PASS),
     "topology-cut-off": (_with("topology.json", b"{"), PASS),

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
 from highwater_checker.history import decode
 from highwater_checker.judging import judge_run
 from highwater_checker.lives_of_records import UNKNOWN_LIFE
+from highwater_checker.looks import decode_looks
 from highwater_checker.probes import decode_probes
+from highwater_checker.run_folder.documents import FINAL_LOOK
 from highwater_checker.segments import ReplicaLog, read_batches
-from highwater_core.messages import NodeSnapshot
 from highwater_core.traces import decode_events
 from highwater_pipeline.ingest import IngestReport, Taken, ingest
 from highwater_pipeline.ingest.documents import REASONS_MAX
@@ -33,6 +33,7 @@ from highwater_pipeline.tables import (
     EVENTS,
     FAULTS,
     LOOKS,
+    OF_THE_END,
     OPERATIONS,
     PROBES,
     QUARANTINE,
@@ -120,6 +121,13 @@ def not_copied(folder: Folder) -> None:
     shutil.rmtree(folder.path / "segments" / "broker-1")
 
 
+def final_look_of_large_numbers(folder: Folder) -> None:
+    all_of_them(folder)
+    folder.change(
+        FINAL_LOOK.name, lambda data: data.replace(b'"time_ns":200', b'"time_ns":%d' % 2**63)
+    )
+
+
 def empty_files(folder: Folder) -> None:
     for path in (*folder.path.glob("*/*.jsonl"), *folder.path.glob("*.jsonl")):
         path.write_bytes(b"")
@@ -164,6 +172,7 @@ BROKEN: tuple[Callable[[Folder], None], ...] = (
     unseen_end,
     another_topic,
     weak_producer,
+    final_look_of_large_numbers,
     empty_files,
     bad_documents,
     only_plan,
@@ -224,11 +233,6 @@ def ingested(
     return Ingested(root, store, report, rows_in(spark, store))
 
 
-class _Look(msgspec.Struct):
-    time_ns: int
-    nodes: dict[int, NodeSnapshot | None]
-
-
 def as_the_checker_reads(folder: Path) -> Run:
     """Return what is in a clean run's folder, by highwater_checker's own readers."""
 
@@ -245,7 +249,7 @@ def as_the_checker_reads(folder: Path) -> Run:
         history=[event for lines in lines_of("history/*.jsonl") for event in decode(lines)],
         replicas=logs,
         events=[event for lines in lines_of("trace/*.jsonl") for event in decode_events(lines)],
-        looks=[msgspec.json.decode(line, type=_Look) for line in snapshots],
+        looks=decode_looks(snapshots),
         probes=decode_probes(probes),
     )
 
@@ -334,6 +338,32 @@ def test_acknowledgements_and_reads_have_the_life_of_their_topic(ingested: Inges
     without = lives_in(deleted_without_a_clock)
     assert without == dict.fromkeys((*known, ("c0", "v0")), unknown)
     assert {row["life"] for row in ingested.of("clean", OPERATIONS)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("run", "is_final"),
+    [
+        ("clean", {0: False, 1: True}),
+        (all_of_them, {OF_THE_END: True, 0: False, 1: False}),
+        (unseen_end, {0: False, 1: False}),
+        (final_look_of_large_numbers, {0: False, 1: False}),
+    ],
+    ids=["no final look", "a final look", "nobody looked when all was healed", "a wrong one"],
+)
+def test_the_look_at_the_end_is_the_final_one_and_else_the_last_of_a_run_that_settled(
+    ingested: Ingested, run: str | Callable[[Folder], None], is_final: dict[int, bool]
+) -> None:
+    (found,) = ingested.of(run, RUNS)
+    assert found["saw_the_end"] is any(is_final.values())
+    for table in (LOOKS, REPLICA_LOOKS):
+        assert {row["look"]: row["is_final"] for row in ingested.of(run, table)} == is_final
+
+
+def test_a_final_look_with_a_number_that_no_column_holds_is_in_quarantine(
+    ingested: Ingested,
+) -> None:
+    why = f"wrong: {2**63} does not fit time_ns"
+    assert quarantined(ingested, final_look_of_large_numbers) == [(FINAL_LOOK.name, -1, why)]
 
 
 def test_a_torn_last_line_is_in_quarantine_and_the_rest_is_taken(ingested: Ingested) -> None:
@@ -477,7 +507,7 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
     assert report.quarantined == {
         "torn": 1,
         "not JSON": 2,
-        "wrong": 5,
+        "wrong": 6,
         "not finished": 1,
         "unexpected": 4,
         "not copied": 1,
@@ -488,7 +518,7 @@ def test_the_report_tells_of_every_folder(ingested: Ingested) -> None:
     assert first.startswith(f"{count} ingested, 3 refused; rows: {count} runs, ")
     assert second == (
         "quarantined: 2 not JSON, 1 not copied, 1 not finished, 1 torn, 4 unexpected, "
-        "1 unreadable, 5 wrong"
+        "1 unreadable, 6 wrong"
     )
     assert refused[0].startswith("refused shrunk: it is no run")
 

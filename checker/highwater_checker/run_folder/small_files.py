@@ -47,15 +47,18 @@ class SmallFiles:
     torn_while_alive: tuple[str, ...]
     unread: tuple[str, ...]
 
-    def look_of_the_end(self, looks: Sequence[Look]) -> Look | None:
-        """Return the look at the end: where no file has it, the last one of the run.
+    @property
+    def last_look_is_final(self) -> bool:
+        """Return whether the run's last look stands for the one at the end, which no file has.
 
         A simulated run without one had not settled: its last look was taken amid its faults.
         """
         may_stand_for_it = self.promises is None or not self.promises.only_in_sync
-        if self.final_look is None and looks and may_stand_for_it:
-            return looks[-1]
-        return self.final_look
+        return self.final_look is None and may_stand_for_it
+
+    def look_of_the_end(self, looks: Sequence[Look]) -> Look | None:
+        """Return the look at the end: where no file has it, the last one of the run, if any."""
+        return looks[-1] if looks and self.last_look_is_final else self.final_look
 
 
 def read_small_files(folder: Path) -> SmallFiles:

@@ -9,7 +9,16 @@ from pyspark.sql import functions as fn
 
 from highwater_checker.lives_of_records import ONLY_LIFE, UNKNOWN_LIFE
 from highwater_pipeline.checks.findings import text
-from highwater_pipeline.tables import OPERATIONS, RECORDS, REPLICAS, RUNS, Tables
+from highwater_pipeline.tables import (
+    LOOKS,
+    OF_THE_END,
+    OPERATIONS,
+    RECORDS,
+    REPLICA_LOOKS,
+    REPLICAS,
+    RUNS,
+    Tables,
+)
 
 PARTITION = ["run_id", "topic", "partition"]
 REPLICA = [*PARTITION, "broker"]
@@ -145,3 +154,13 @@ def whole_replicas(tables: Tables) -> DataFrame:
     No check looks whether every assigned replica was read: verdicts require that.
     """
     return tables[REPLICAS].where(fn.col("damage").isNull() & (fn.col("high_watermark") >= 0))
+
+
+def looks_in_run(tables: Tables) -> DataFrame:
+    """Return the rows of LOOKS of the looks while the run went on."""
+    return tables[LOOKS].where(fn.col("look") != OF_THE_END)
+
+
+def replica_looks_in_run(tables: Tables) -> DataFrame:
+    """Return the rows of REPLICA_LOOKS of the looks while the run went on."""
+    return tables[REPLICA_LOOKS].where(fn.col("look") != OF_THE_END)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 from highwater_checker.invariants.high_watermark_in_run import CHECK as NAME
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind
-from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.evidence import PARTITION, replica_looks_in_run
 from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
@@ -16,7 +16,7 @@ from highwater_pipeline.checks.findings import (
     findings_of,
 )
 from highwater_pipeline.checks.traces import events_of, with_life
-from highwater_pipeline.tables import REPLICA_LOOKS, Tables
+from highwater_pipeline.tables import Tables
 
 INVARIANT = "I4"
 STAY = [*PARTITION, "life", "node", "leader_epoch"]
@@ -53,7 +53,7 @@ def run(tables: Tables) -> CheckFrames:
             (fn.col("time_ns") / 1e9).alias("before_s"),
         ],
     )
-    looked = tables[REPLICA_LOOKS].select("run_id").distinct()
+    looked = replica_looks_in_run(tables).select("run_id").distinct()
     examined = count_by_run(tables, pairs).join(looked, "run_id", "left_semi")
     return CheckFrames(findings, examined)
 
@@ -98,7 +98,7 @@ def _advanced(tables: Tables) -> DataFrame:
         .agg(fn.greatest(fn.max("high_watermark"), fn.lit(0)).alias("brought"))
     )
     return (
-        with_life(tables, tables[REPLICA_LOOKS].where(fn.col("role") == "leader"))
+        with_life(tables, replica_looks_in_run(tables).where(fn.col("role") == "leader"))
         .join(fn.broadcast(brought), STAY)
         .where(fn.col("high_watermark") > fn.col("brought"))
     )
@@ -111,7 +111,7 @@ def _followers(tables: Tables, name: str, look: Column) -> DataFrame:
     """
     told = fn.struct("incarnation", "leader_epoch", "topic_id", "log_end_offset")
     return (
-        tables[REPLICA_LOOKS]
+        replica_looks_in_run(tables)
         .where(fn.col("role") == "follower")
         .select(*PARTITION, look.alias("look"), fn.col("node").alias("member"), told.alias(name))
     )

@@ -10,14 +10,14 @@ from pyspark.sql import functions as fn
 
 from highwater_checker.idle import LEAST_LOOKS, LONG_NS, Idle
 from highwater_pipeline.checks.evidence import PARTITION, whole_replicas
-from highwater_pipeline.tables import REPLICA_LOOKS, RUNS, Row, Tables
+from highwater_pipeline.tables import OF_THE_END, REPLICA_LOOKS, RUNS, Row, Tables
 
 HIDDEN_FOR_LONG = f"""
 WITH leaders AS (
     SELECT *, row_number() OVER (
         PARTITION BY run_id, topic, partition, look ORDER BY leader_epoch DESC, node
     ) AS place
-    FROM {{replica_looks}} WHERE role = 'leader'
+    FROM {{replica_looks}} WHERE role = 'leader' AND look <> {OF_THE_END}
 ), hiding AS (
     SELECT *, look - row_number() OVER (
         PARTITION BY run_id, topic, partition, node, leader_epoch, high_watermark ORDER BY look

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_core.events import EventKind
-from highwater_pipeline.checks.evidence import PARTITION
+from highwater_pipeline.checks.evidence import PARTITION, looks_in_run, replica_looks_in_run
 from highwater_pipeline.checks.traces import events_of, with_life
-from highwater_pipeline.tables import LOOKS, REPLICA_LOOKS, Tables
+from highwater_pipeline.tables import Tables
 
 LED = [*PARTITION, "broker", "incarnation"]
 NO_EPOCH = -1
@@ -61,9 +61,9 @@ def _either(of_look: str, of_event: str) -> Column:
 
 
 def _numbered_looks(tables: Tables) -> DataFrame:
-    """Return the rows of LOOKS with position, from 0 on; damaged lines have no row."""
+    """Return the looks of the run with position, from 0 on; damaged lines have no row."""
     in_order = Window.partitionBy("run_id").orderBy("look")
-    return tables[LOOKS].withColumn("position", fn.row_number().over(in_order) - 1)
+    return looks_in_run(tables).withColumn("position", fn.row_number().over(in_order) - 1)
 
 
 def _bounds(looks: DataFrame, probes: DataFrame) -> DataFrame:
@@ -108,7 +108,7 @@ def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFr
     told = ["role", "leader_epoch", "topic_id"]
     told += ["high_watermark", "log_start_offset", "log_end_offset"]
     replicas = (
-        tables[REPLICA_LOOKS]
+        replica_looks_in_run(tables)
         .withColumnRenamed("node", "broker")
         .join(fn.broadcast(looks.select("run_id", "look", "position")), ["run_id", "look"])
         .select("position", *LED, fn.struct(*told).alias("told"))

@@ -36,6 +36,7 @@ from highwater_checker.run_folder.replica_logs import asked_replicas, not_read
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
 from highwater_checker.verdict import judge
 from highwater_pipeline.ingest.inventory import Inventory
+from highwater_pipeline.ingest.line_files import WrongLine, rows_of_final_look
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
 
@@ -61,6 +62,8 @@ class Documents:
     """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
     start_wall_ns: when the run began, None where that is not told. excused: rows of EXCUSED.
+    final_look: the rows in SEEN of the look at the end, none where no file has it.
+    last_look_is_final: whether the run's last look stands for it.
     """
 
     row: Row
@@ -68,6 +71,8 @@ class Documents:
     wrong: tuple[tuple[str, Wrong], ...]
     start_wall_ns: int | None
     excused: tuple[Row, ...]
+    final_look: tuple[Row, ...]
+    last_look_is_final: bool
 
     def settings_of(self, process: str) -> Settings:
         """Return the settings of the client of which the process is an incarnation."""
@@ -85,8 +90,9 @@ def read_documents(inventory: Inventory) -> Documents:
     for document in _JUDGED:
         _read(inventory, document, wrong)
     files = read_small_files(inventory.folder)
-    promises, final_look = files.promises, files.final_look
+    promises = files.promises
     start_wall_ns = None if clock is None else clock.start_wall_ns
+    final_look = _final_look(inventory, files, wrong)
     row: Row = {
         "run_id": inventory.run_id,
         **_of_plan(plan),
@@ -96,13 +102,21 @@ def read_documents(inventory: Inventory) -> Documents:
         "data_version": DATA_VERSION,
         "start_wall_ns": start_wall_ns,
         **_of_promises(promises),
-        "saw_the_end": final_look is not None or _looks_stand_for_it(inventory, promises),
+        "saw_the_end": bool(final_look) or _looks_stand_for_it(inventory, files),
         "unproven": _unproven(inventory, files),
         **_of_watched(files.watched),
         **_judged(inventory),
     }
     excused = tuple({"run_id": inventory.run_id, **asdict(each)} for each in files.excused)
-    return Documents(row, _producers(promises), tuple(wrong), start_wall_ns, excused)
+    return Documents(
+        row=row,
+        producers=_producers(promises),
+        wrong=tuple(wrong),
+        start_wall_ns=start_wall_ns,
+        excused=excused,
+        final_look=final_look,
+        last_look_is_final=files.last_look_is_final,
+    )
 
 
 def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
@@ -185,11 +199,22 @@ def _nodes_of(told: RunTopology | PlanTopology, preset: str | None) -> Row:
     return {"preset": preset, "brokers": told.brokers, "controllers": told.controllers}
 
 
-def _looks_stand_for_it(inventory: Inventory, promises: Promises | None) -> bool:
-    """Return whether the last look is the final one, as highwater_checker's evidence has it."""
+def _looks_stand_for_it(inventory: Inventory, files: SmallFiles) -> bool:
     looks = inventory.folder / names.LOOKS
-    is_healed = promises is None or not promises.only_in_sync
-    return is_healed and looks.is_file() and looks.stat().st_size > 0
+    return files.last_look_is_final and looks.is_file() and looks.stat().st_size > 0
+
+
+def _final_look(
+    inventory: Inventory, files: SmallFiles, wrong: list[tuple[str, Wrong]]
+) -> tuple[Row, ...]:
+    """Return the rows in SEEN of the look at the end; wrong gets why it has none."""
+    if files.final_look is None:
+        return ()
+    try:
+        return tuple(dict(row) for row in rows_of_final_look(inventory.run_id, files.final_look))
+    except WrongLine as error:
+        wrong.append((FINAL_LOOK.name, Wrong(-1, f"wrong: {error}", None)))
+    return ()
 
 
 def _of_promises(promises: Promises | None) -> Row:

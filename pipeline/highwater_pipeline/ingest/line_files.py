@@ -20,9 +20,9 @@ from pyspark.sql.types import (
 )
 
 from highwater_checker.history import HistoryEvent, OpenOperations
+from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_core.events import TraceEvent
-from highwater_core.messages import NodeSnapshot
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
 from highwater_pipeline.ingest.details import BOUNDS, typed_details
 from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_lines
@@ -30,6 +30,7 @@ from highwater_pipeline.tables import (
     EVENTS,
     FAULTS,
     LOOKS,
+    OF_THE_END,
     OPERATIONS,
     PROBES,
     REPLICA_LOOKS,
@@ -44,13 +45,18 @@ _FILES = StructType(
         StructField("acks", IntegerType()),
         StructField("max_in_flight", IntegerType()),
         StructField("is_idempotent", BooleanType()),
+        StructField("ends_the_run", BooleanType()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LineFile:
-    """A file of lines. file: its path in the run's folder. others: of its client."""
+    """A file of lines. file: its path in the run's folder.
+
+    acks, max_in_flight, is_idempotent: of its client. ends_the_run: whether its last look stands
+    for the one at the end.
+    """
 
     run_id: str
     folder: str
@@ -58,17 +64,11 @@ class LineFile:
     acks: int | None = None
     max_in_flight: int | None = None
     is_idempotent: bool | None = None
+    ends_the_run: bool = True
 
 
 class WrongLine(Exception):
     """A line that decodes and still is none of its file; the message says why."""
-
-
-class _Look(msgspec.Struct):
-    """A line of snapshots.jsonl; a node that did not answer is None."""
-
-    time_ns: int
-    nodes: dict[int, NodeSnapshot | None]
 
 
 class _Fault(msgspec.Struct):
@@ -203,15 +203,26 @@ def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
     return [{"run_id": file.run_id, **_fields(at.value), "detail": detail, **told}]
 
 
+def rows_of_final_look(run_id: str, final_look: Look) -> Sequence[Row]:
+    """Return the rows in SEEN of the look in final_look.json.
+
+    Raises:
+        WrongLine: it has a number that its column cannot hold.
+    """
+    rows = _rows_of_look(run_id, OF_THE_END, final_look, is_final=True)
+    _check_ranges(rows, SEEN)
+    return rows
+
+
 def _seen(file: LineFile, at: Decoded) -> Sequence[Row]:
+    is_final = at.is_last and file.ends_the_run
+    return _rows_of_look(file.run_id, at.line.number, at.value, is_final=is_final)
+
+
+def _rows_of_look(run_id: str, number: int, seen: Look, *, is_final: bool) -> Sequence[Row]:
     """Return the look's own row, and one of each replica."""
-    look = {
-        "run_id": file.run_id,
-        "look": at.line.number,
-        "time_ns": at.value.time_ns,
-        "is_final": at.is_last,
-    }
-    told = {node: each for node, each in sorted(at.value.nodes.items()) if each is not None}
+    look = {"run_id": run_id, "look": number, "time_ns": seen.time_ns, "is_final": is_final}
+    told = {node: each for node, each in sorted(seen.nodes.items()) if each is not None}
     incarnations = tuple(snapshot.incarnation for snapshot in told.values())
     replicas = [
         {
@@ -260,7 +271,7 @@ FORMATS = {
     for each in (
         Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _Operations),
         Format(EVENTS, msgspec.json.Decoder(TraceEvent), _each(_events)),
-        Format(SEEN, msgspec.json.Decoder(_Look), _each(_seen)),
+        Format(SEEN, msgspec.json.Decoder(Look), _each(_seen)),
         Format(PROBES, msgspec.json.Decoder(Probe), _each(_probes)),
         Format(FAULTS, msgspec.json.Decoder(_Intent), _each(_faults)),
     )

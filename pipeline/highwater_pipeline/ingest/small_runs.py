@@ -81,7 +81,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
         for name, each in FORMATS.items()
     }
     tables[OPERATIONS] = with_lives(tables[OPERATIONS], tables[EVENTS], documents.start_wall_ns)
-    seen = tables.pop(SEEN)
+    seen = pa.concat_tables([tables.pop(SEEN), _table(SEEN, documents.final_look)])
     is_look = pc.is_null(seen["topic"])
     looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))
     told: list[Row] = []

@@ -96,7 +96,8 @@ def _frames(
     }
     rows = {table: frame.where("wrong IS NULL") for table, frame in decoded.items()}
     logs = keep(decoded_logs(spark, runs, tasks))
-    seen = rows.pop(SEEN)
+    ends = _frame(spark, SEEN, [row for each in documents.values() for row in each.final_look])
+    seen = rows.pop(SEEN).select(*SEEN.columns).unionByName(ends)
     looks = replicas_in(seen)
     found = _frame(spark, RUNS, [each.row for each in documents.values()])
     asked = asked_of(looks, found)
@@ -130,7 +131,15 @@ def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFi
     found: dict[str, list[LineFile]] = {name: [] for name in FORMATS}
     for file, table_name in run.line_files:
         settings = documents.settings_of(Path(file).stem)
-        found[table_name].append(LineFile(run.run_id, str(run.folder), file, *settings))
+        found[table_name].append(
+            LineFile(
+                run.run_id,
+                str(run.folder),
+                file,
+                *settings,
+                ends_the_run=documents.last_look_is_final,
+            )
+        )
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from highwater_pipeline.tables import EVENTS, REPLICA_LOOKS, RUNS, Tables
+from highwater_pipeline.checks.evidence import replica_looks_in_run
+from highwater_pipeline.tables import EVENTS, RUNS, Tables
 
 STRETCHES = 200
 """Of a run, in how many its lag is told at most."""
@@ -20,7 +21,7 @@ def lags(tables: Tables) -> DataFrame:
     The nodes of a look are asked one after the other: a lag may be off by what was written
     meanwhile, and is never below 0.
     """
-    looks = tables[REPLICA_LOOKS]
+    looks = replica_looks_in_run(tables)
     place = ["run_id", "look", "topic", "partition", "leader_epoch"]
     leaders = looks.where("role = 'leader'").select(
         *place,
@@ -52,7 +53,7 @@ def lag_over_time(tables: Tables) -> DataFrame:
     high_watermark_lag, the most of any follower in any look, in records. Sort key: the grain.
     """
     of_looks = lags(tables)
-    ends = tables[REPLICA_LOOKS].groupBy("run_id").agg(fn.max("time_ns").alias("end_ns"))
+    ends = replica_looks_in_run(tables).groupBy("run_id").agg(fn.max("time_ns").alias("end_ns"))
     length_ns = fn.floor(fn.col("end_ns") / STRETCHES) + 1
     return (
         of_looks.join(fn.broadcast(ends), "run_id")
