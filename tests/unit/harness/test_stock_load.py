@@ -15,7 +15,7 @@ from highwater.runs.stock.reading import ReadingThread
 from highwater.runs.stock.recording import ClientHistory
 from highwater.runs.stock.writing import WritingThread
 from highwater.waiting import eventually
-from highwater_chaos.plan import Producer
+from highwater_chaos.plan import Group, Plan, Producer, Workload
 from highwater_checker.history import HistoryEvent, OperationType
 from highwater_checker.run_folder.histories import read_history
 
@@ -154,9 +154,15 @@ def test_a_plans_producer_in_the_words_of_each_library(
     assert settings["bootstrap_servers"] == ["h:1", "h:2"]
 
 
-def test_what_stock_clients_do_not_tell_is_said() -> None:
-    assert list(differences_of(ClientKind.OWN)) == []
-    of_clients, of_groups = differences_of(ClientKind.CONFLUENT)
+def test_a_run_tells_where_its_stock_clients_differ_from_the_plans() -> None:
+    plan = Plan(seed=1, workload=Workload(groups=(Group(),)))
+    assert list(differences_of(ClientKind.OWN, plan)) == []
+    of_clients, of_groups = differences_of(ClientKind.CONFLUENT, plan)
     assert "librdkafka" in of_clients
     assert "groups" in of_groups
-    assert any("bytes" in each for each in differences_of(ClientKind.KAFKA_PYTHON))
+    assert any("bytes" in each for each in differences_of(ClientKind.KAFKA_PYTHON, plan))
+
+
+@pytest.mark.parametrize("kind", [ClientKind.CONFLUENT, ClientKind.KAFKA_PYTHON])
+def test_a_plan_without_groups_has_none_that_are_left_out(kind: ClientKind) -> None:
+    assert not any("groups" in each for each in differences_of(kind, Plan(seed=1)))

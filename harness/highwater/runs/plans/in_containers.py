@@ -89,12 +89,12 @@ def run_in_containers(
         Unsupported: the plan has something that containers cannot do; nothing was started.
     """
     topology = check_supported(plan)
+    notes = (*differences(plan), *differences_of(client, plan))
     if client is not ClientKind.OWN:
         plan = replace(plan, workload=replace(plan.workload, groups=()))
     write_plan(folder, plan)
     folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
     folder.write(TOPOLOGY, run_topology_of(topology))
-    notes = (*differences(plan), *differences_of(client))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
     sized_disks = any(isinstance(step.do, f.DiskFull) for step in plan.steps)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from highwater.runs.stock.clients import Library
+from highwater_chaos.plan import Plan
 
 
 class ClientKind(StrEnum):
@@ -16,12 +17,13 @@ class ClientKind(StrEnum):
     KAFKA_PYTHON = "kafka-python"
 
 
-def differences_of(kind: ClientKind) -> Iterator[str]:
-    """Yield the settings of a plan that these clients do not have."""
+def differences_of(kind: ClientKind, plan: Plan) -> Iterator[str]:
+    """Yield the differences between the plan and its run by these clients."""
     if kind is ClientKind.OWN:
         return
     yield f"the clients are {library_of(kind).version}; they do not tell how often they sent"
-    yield "groups of the plan are left out"
+    if plan.workload.groups:
+        yield "groups of the plan are left out"
     if kind is ClientKind.KAFKA_PYTHON:
         yield "their batches are bounded in bytes, not in records, unless each has one"
 
