@@ -1,4 +1,4 @@
-"""What members are told of their group, as it is."""
+"""Answers to a group's members, made from the group as it is now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater_wire.kafka.group_messages import (
 
 
 def generation_answer(group: Group, member: Member) -> JoinGroupResponse:
-    """Return what the member is told of the current generation; its leader, of all members."""
+    """Return the member's JoinGroup answer for this generation; the leader's lists all members."""
     return JoinGroupResponse(
         error=ErrorCode.NONE,
         member_id=member.member_id,
@@ -46,5 +46,5 @@ def sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
 
 
 def store_error(error: ErrorCode) -> ErrorCode:
-    """Return what members are told when their group could not be stored."""
+    """Return the members' error when the append of their group failed with this one."""
     return ErrorCode.UNKNOWN_SERVER_ERROR if error is ErrorCode.MESSAGE_TOO_LARGE else error

@@ -1,6 +1,6 @@
-"""Groups' offsets: committed in the log before they are told, fetched, and deleted.
+"""Groups' offsets: committed, fetched and deleted. A commit is in the log before it is answered.
 
-Ordering: of one group's commits each is written, and then told, after those that came before it.
+Ordering: commits of one group are written in the order of their requests, and answered in it.
 Source: Kafka's GroupCoordinator, doCommitOffsets; KIP-211, KIP-496.
 """
 
@@ -38,7 +38,10 @@ _COMMIT_ERRORS = {ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_S
 
 
 def commit_refusal(group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
-    """Return NONE, or why nothing of the request is committed; without a group it may be made."""
+    """Return NONE, or the error for the whole request.
+
+    group: None where there is none; NONE then lets the caller make it.
+    """
     if group is None:
         return absent_group_error(request.generation, request.request_version)
     names_member = bool(request.member_id) or request.group_instance_id is not None
@@ -62,7 +65,7 @@ class Committing:
     async def commit(
         self, group: Group, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
     ) -> tuple[CommittedPartition, ...]:
-        """Return what became of each of the items; a fetch shows them once they are in the log."""
+        """Return each item's error. A fetch returns the new offsets once they are in the log."""
         now_ms = self._runtime.wall_clock_ms()
         expires_ms = now_ms + request.retention_ms if request.retention_ms >= 0 else None
         records: list[OffsetCommitted] = []
@@ -109,7 +112,7 @@ class Committing:
         return error
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
-        """Append any number of tombstones, as many at a time as a batch may hold."""
+        """Append the tombstones, in as many batches as they need."""
         size, chunk = 0, list[GroupRecord]()
         for record in records:
             topic = record.topic if isinstance(record, OffsetForgotten) else ""
@@ -126,7 +129,10 @@ class Committing:
 def fetched(
     group: Group | None, partitions: Sequence[TopicPartition] | None
 ) -> tuple[FetchedOffset, ...]:
-    """Return the offsets of these partitions, -1 where nothing is committed; None: all that are."""
+    """Return the committed offsets of these partitions, -1 where a partition has none.
+
+    partitions: None for all partitions that have a committed offset.
+    """
     offsets = {} if group is None or group.state is GroupState.DEAD else group.offsets
     wanted = sorted(offsets) if partitions is None else partitions
     answer: list[FetchedOffset] = []
@@ -140,9 +146,9 @@ def fetched(
 
 
 def offset_delete_error(group: Group | None) -> ErrorCode:
-    """Return NONE, or why no offset of the group may be deleted.
+    """Return NONE, or the error for all offsets of the group.
 
-    Of consumers those may whose topics nobody of the group reads.
+    NONE for a group of consumers: `read_by` then tells for each topic whether a member reads it.
     """
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
@@ -152,7 +158,7 @@ def offset_delete_error(group: Group | None) -> ErrorCode:
 
 
 def read_by(group: Group) -> Callable[[str], bool]:
-    """Return whether the group's members read a topic; if that is not known, each."""
+    """Return a test for topics: whether a member reads it. True where subscriptions are unknown."""
     if group.state is GroupState.EMPTY:
         return lambda _: False
     topics = group.subscribed_topics()

@@ -1,8 +1,8 @@
 """The group coordinator: the groups of the offsets partitions that this broker leads.
 
-It finds a request's group and says who works on it: rebalancing.py for members, committing.py for
-offsets. What waits for the log runs in tasks of the coordinator's own: a client that goes away
-does not stop it halfway.
+It finds a request's group and hands the request on: to rebalancing.py for members, to
+committing.py for offsets. Work that waits for the log runs in the coordinator's own tasks, so
+that a client that disconnects does not stop it halfway.
 Source: Kafka's GroupCoordinator; source document 004, handleGroupImmigration and
 handleGroupEmigration.
 """
@@ -68,8 +68,8 @@ GROUP_TYPE = "classic"
 class GroupCoordinator:
     """The groups that are coordinated here.
 
-    Invariant: a group is in the table exactly while it is not dead, and none is of an offsets
-    partition that was given up.
+    Invariant: a group is in the table exactly while it is not dead. No group in the table belongs
+    to an offsets partition that was given up.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class GroupCoordinator:
         owned: Owned,
         partition_of: Callable[[str], int],
     ) -> None:
-        """partition_of: the offsets partition of a group's id, asked only where it is owned."""
+        """partition_of: returns a group's offsets partition; called only while it is known."""
         self._settings = settings
         self._runtime = ports.runtime
         self._owned = owned
@@ -102,7 +102,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------ which groups are here
 
     def take_over(self, offsets_partition: int, groups: Mapping[str, LoadedGroup]) -> None:
-        """Coordinate these groups from now on: all that the partition's log has."""
+        """Coordinate these groups from now on. groups: all groups in the partition's log."""
         for group_id, loaded in groups.items():
             check(group_id not in self._groups, "a group is taken over once")
             group = loaded_group(group_id, offsets_partition, loaded)
@@ -110,7 +110,7 @@ class GroupCoordinator:
             self._rebalancing.expect_all(group)
 
     def resign(self, offsets_partition: int) -> None:
-        """Coordinate no group of the partition any more, and answer who waits NOT_COORDINATOR."""
+        """Stop coordinating the partition's groups; answer waiting requests NOT_COORDINATOR."""
         for group in self.groups():
             if group.offsets_partition == offsets_partition:
                 del self._groups[group.group_id]
@@ -124,18 +124,18 @@ class GroupCoordinator:
         return group
 
     def _drop_if_unused(self, group: Group) -> None:
-        """Forget a group of which nothing is left, in the log or here."""
+        """Forget the group if it has no records in the log and no member or pending id."""
         if group.is_unused() and self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
 
     def _refusal(self, group_id: str) -> ErrorCode:
-        """Return NONE, or why no member of such a group is served here."""
+        """Return NONE, or the error for requests of members of this group."""
         return self._owned.refusal(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
     # ------------------------------------------------------------ members
 
     async def join(self, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Return the generation that the member is of, once it has begun."""
+        """Return the member's generation once that has begun, or an error."""
         refused = self._refusal(request.group_id)
         settings = self._settings
         if refused is not ErrorCode.NONE:
@@ -164,12 +164,12 @@ class GroupCoordinator:
         return await answer.wait()
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Return what the member is told: NONE, or that it is to join again, and how."""
+        """Return NONE, or the error that makes the member join again."""
         group, error = self._find(request.group_id)
         return error if group is None else self._rebalancing.heartbeat(group, request)
 
     def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        """Return of each member whether it has left."""
+        """Return each member's error: NONE for a member that has left."""
         refused = self._refusal(request.group_id)
         if refused is not ErrorCode.NONE:
             return LeaveGroupResponse(refused)
@@ -184,7 +184,7 @@ class GroupCoordinator:
         return LeaveGroupResponse(ErrorCode.NONE, self._rebalancing.leave(group, request.members))
 
     def _find(self, group_id: str) -> tuple[Group | None, ErrorCode]:
-        """Return the group of a member, or why there is none."""
+        """Return the member's group, or the error if it may not be used."""
         refused = self._refusal(group_id)
         if refused is not ErrorCode.NONE:
             return None, refused
@@ -195,7 +195,7 @@ class GroupCoordinator:
     async def commit(
         self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
     ) -> tuple[CommittedPartition, ...]:
-        """Return what became of each of the items, partitions that the cluster has."""
+        """Return each item's error. items: of partitions that exist."""
         return await self._begin("OffsetCommit", self._commit(request, items)).wait()
 
     async def _commit(
@@ -215,7 +215,7 @@ class GroupCoordinator:
         return committed
 
     def fetch(self, wanted: GroupToFetch) -> FetchedGroup:
-        """Return the group's committed offsets; of an id that no group may have, too."""
+        """Return the group's committed offsets. The empty group id may have some, too."""
         error = self._owned.refusal(wanted.group_id)
         if error is not ErrorCode.NONE:
             return FetchedGroup(wanted.group_id, error)
@@ -225,7 +225,7 @@ class GroupCoordinator:
     async def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> OffsetDeleteResponse:
-        """Forget offsets of partitions that no member of the group reads."""
+        """Forget the offsets of partitions that no member of the group reads."""
         return await self._begin("OffsetDelete", self._delete_offsets(group_id, partitions)).wait()
 
     async def _delete_offsets(
@@ -253,9 +253,9 @@ class GroupCoordinator:
     # ------------------------------------------------------------ for administrators
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> ListGroupsResponse:
-        """Return the groups that are in one of the states and of one of the types; none: any.
+        """Return the groups in one of these states and of one of these types; an empty filter: any.
 
-        COORDINATOR_LOAD_IN_PROGRESS: there may be more of them soon.
+        COORDINATOR_LOAD_IN_PROGRESS: a partition is still loading, so groups may be missing.
         """
         error = ErrorCode.NONE
         if self._owned.is_loading():
@@ -271,7 +271,7 @@ class GroupCoordinator:
         return ListGroupsResponse(error, found)
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """Return the group with its members; one that is not there is dead."""
+        """Return the group with its members. A group that does not exist is in state Dead."""
         error = self._owned.refusal(group_id)
         if error is not ErrorCode.NONE:
             return DescribedGroup(error, group_id)
@@ -304,13 +304,13 @@ class GroupCoordinator:
         return error
 
     async def delete_all(self, group_ids: Sequence[str]) -> list[ErrorCode]:
-        """Delete such groups, and return what became of each."""
+        """Delete these groups, and return each one's error."""
         deleting = [self._begin("GroupDelete", self._delete(group_id)) for group_id in group_ids]
         return [await each.wait() for each in deleting]
 
     async def _delete(self, group_id: str) -> ErrorCode:
         """Ordering: the group is dead first, so that nobody joins it while its tombstones are
-        written; one that cannot be written is brought back, unless another has its id by then.
+        written. If they cannot be written the group comes back, unless its id is in use again.
         """
         error = self._owned.refusal(group_id)
         if error is not ErrorCode.NONE:
@@ -336,7 +336,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------ odd parts
 
     def _begin(self, name: str, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
-        """Begin work that goes on if whoever asked for it goes away; return its future result."""
+        """Begin work that goes on when its client disconnects; return its future result."""
         answer: Future[Answer] = self._runtime.future()
 
         async def run() -> None:

@@ -1,4 +1,4 @@
-"""Forgets offsets that are kept no longer, and groups of which nothing is left, now and then.
+"""Forgets, at intervals, offsets past their retention, and groups without members and offsets.
 
 Source: KIP-211; Kafka's GroupMetadataManager.cleanupGroupMetadata.
 """
@@ -24,7 +24,7 @@ TOMBSTONES_AT_ONCE = 100
 
 
 class Log(Appends, Protocol):
-    """Where groups are kept, and whether something of a group is on its way there."""
+    """Writes groups' records, and tells whether an append of a group is unanswered."""
 
     def is_idle(self, group_id: str) -> bool: ...
 
@@ -69,9 +69,9 @@ class OffsetExpiry:
             await self._delete_group(group.group_id)
 
     def _expired(self, group: Group) -> tuple[TopicPartition, ...]:
-        """Return what may be forgotten now: nothing while a commit is on its way.
+        """Return the group's expired offsets; none while a commit of the group is unanswered.
 
-        It would be acknowledged, and its tombstone would come after it.
+        The tombstone would be in the log behind that commit, which is acknowledged.
         """
         if not self._log.is_idle(group.group_id):
             return ()

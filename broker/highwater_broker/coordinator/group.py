@@ -1,6 +1,6 @@
-"""One group: its members, its generation, who waits for an answer, and its committed offsets.
+"""One group: its members, its generation, its unanswered requests, and its committed offsets.
 
-It changes as it is told, and decides nothing: logic/ does, and rebalancing.py carries out.
+It decides nothing: logic/ decides, and rebalancing.py carries the decisions out on it.
 Source: Kafka's GroupMetadata and MemberMetadata.
 """
 
@@ -43,7 +43,7 @@ joining costs no more. Not in Kafka."""
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member. Its waiting answers are None while it waits for none."""
+    """One member. Each of its waiting answers is None while no such request is unanswered."""
 
     member_id: str
     group_instance_id: str | None
@@ -54,12 +54,12 @@ class Member:
     protocols: tuple[GroupProtocol, ...]
     assignment: bytes = b""
     is_new: bool = False
-    """It has been in no generation yet: it knows no id and can send no heartbeat."""
+    """It has been in no generation yet, so it knows no id and can send no heartbeat."""
     joining: Future[JoinGroupResponse] | None = None
     syncing: Future[SyncGroupResponse] | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return what it says for the protocol, nothing where it does not know it."""
+        """Return its metadata for the protocol; empty if it does not know the protocol."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def answer_join(self, answer: JoinGroupResponse) -> None:
@@ -76,14 +76,16 @@ class Member:
         return waiting is not None
 
     def is_alive_for_sure(self) -> bool:
-        """Return whether it needs no heartbeat, as it waits for the coordinator itself."""
+        """Return whether it has an unanswered request: then it needs no heartbeat."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Invariant: there are members exactly in states PreparingRebalance (perhaps none),
-    CompletingRebalance and Stable; protocol is set exactly in the latter two.
+    """One group.
+
+    Invariant: states CompletingRebalance and Stable have members and a protocol;
+    PreparingRebalance may have members and has no protocol; Empty and Dead have neither.
     """
 
     group_id: str
@@ -94,28 +96,28 @@ class Group:
     """Wall clock time; -1 where it is not known."""
     generation: int = 0
     protocol_type: str | None = None
-    """None while nobody has joined: then only consumers without a group commit offsets to it."""
+    """None until a member joins; until then only consumers without a group commit offsets here."""
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     """Member ids by instance id."""
     pending_ids: dict[str, None] = field(default_factory=dict)
-    """Ids that were given out and have not come back yet; an ordered set."""
+    """Member ids that were given out and have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
     """Members that have not sent a SyncGroup in this generation."""
     has_new_member: bool = False
-    """One has come since the first rebalance was last put off."""
+    """A member has joined since the first rebalance was last put off."""
     offsets: dict[TopicPartition, OffsetCommitted] = field(default_factory=dict)
 
-    # ------------------------------------------------------------ what it is like
+    # ------------------------------------------------------------ queries
 
     @property
     def rebalance_timeout_ms(self) -> int:
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     def is_unused(self) -> bool:
-        """Return whether nothing would be lost with it, in the log or here."""
+        """Return whether it may be dropped: it has no generation, no offset and no pending id."""
         has_begun = self.generation > 0 or self.state is not GroupState.EMPTY
         return not (has_begun or self.offsets or self.pending_ids)
 
@@ -123,14 +125,14 @@ class Group:
         return sum(each.joining is not None for each in self.members.values())
 
     def have_all_joined(self) -> bool:
-        """Return whether each member waits for the next generation, and no other is to come."""
+        """Return whether each member has sent its JoinGroup, and no id is pending."""
         return not self.pending_ids and all(each.joining for each in self.members.values())
 
     def identity_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         return identity_error(self.members, self.static_members, member_id, group_instance_id)
 
     def fits(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Return whether a member of these protocols can be in the group."""
+        """Return whether a member with these protocols can be in the group."""
         if not self.members:
             return bool(protocol_type) and any(True for _ in names)
         known_to_all = frozenset.intersection(
@@ -144,7 +146,7 @@ class Group:
         )
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Return the topics that members read, None where that cannot be known."""
+        """Return the topics that members subscribe to, None where they cannot be known."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return None
         topics: frozenset[str] = frozenset()
@@ -156,7 +158,7 @@ class Group:
         return topics
 
     def join_facts(self, request: JoinGroupRequest, max_size: int) -> JoinFacts:
-        """Return what counts of the request for joining.decide_join."""
+        """Return the facts about the request that joining.decide_join needs."""
         member = self.members.get(request.member_id)
         instance = request.group_instance_id
         has_no_place = is_full(
@@ -183,7 +185,7 @@ class Group:
         )
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Return what the leader is told of all members."""
+        """Return all members with their metadata, for the leader's answer."""
         return tuple(
             JoinedMember(each.member_id, each.group_instance_id, each.metadata(self.protocol))
             for each in self.members.values()
@@ -197,7 +199,7 @@ class Group:
         self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Add a member; who is the first leads, and says of what type the group is."""
+        """Add a member. The first one leads, and its protocol type is the group's."""
         check(member.member_id not in self.members, f"{member.member_id} is a member already")
         if not self.members:
             self.protocol_type = protocol_type
@@ -209,7 +211,7 @@ class Group:
             self.static_members[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str) -> Member | None:
-        """Forget the member, or the id that was given out; the oldest member leads then."""
+        """Forget the member or pending id. If it led, the member that joined first leads now."""
         self.pending_ids.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -231,7 +233,7 @@ class Group:
             self.leader = member_id
 
     def elect_joined_leader(self) -> bool:
-        """Have a member lead that has joined; return False where none has."""
+        """Make a member that has joined the leader; return False if none has joined."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.joining is None:
             joined = (key for key, each in self.members.items() if each.joining is not None)
@@ -244,7 +246,7 @@ class Group:
     # ------------------------------------------------------------ as it is stored
 
     def stored(self, assignments: Mapping[str, bytes]) -> GroupStored:
-        """Return what is to be written of the group, with these assignments by member id."""
+        """Return the group's record, with these assignments by member id."""
         return GroupStored(
             group_id=self.group_id,
             protocol_type=self.protocol_type or "",
@@ -269,7 +271,7 @@ class Group:
 
 
 def loaded_group(group_id: str, offsets_partition: int, loaded: LoadedGroup) -> Group:
-    """Return the group as its log has it: with members it is stable, else empty."""
+    """Return the group as its log has it: Stable if it has members, else Empty."""
     group = Group(group_id, offsets_partition, offsets=dict(loaded.offsets))
     stored = loaded.stored
     if stored is None:

@@ -1,4 +1,4 @@
-"""What a coordinator traces of groups. Names are peers' own: they are cut to a bounded length."""
+"""A coordinator's trace events. Clients choose the names in them, so their length is bounded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_NAME_BYTES = 200
 
 
 class GroupTrace:
-    """Writes down what happened to groups."""
+    """Traces changes of groups."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -42,7 +42,7 @@ class GroupTrace:
         self._emit(EventKind.GROUP_MEMBER_EXPIRED, group, member=member)
 
     def stored(self, group: Group, error: ErrorCode) -> None:
-        """Write down that the log did not take the group, if so."""
+        """Trace the group's append if it failed."""
         if error is not ErrorCode.NONE:
             self._emit(EventKind.GROUP_NOT_STORED, group, error=error.name)
 

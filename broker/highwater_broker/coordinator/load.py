@@ -1,9 +1,9 @@
-"""Reads an offsets partition from its start up to what was committed before its leader took over.
+"""Reads an offsets partition from its log start to the start offset of its leader's epoch.
 
-In steps of some milliseconds, between which whoever else is ready runs. It changes nothing.
-Source: source document 004, "loadGroupsAndOffsets". Deviation: that reads up to the high watermark
-of the moment. A new leader's may be below what its predecessor acknowledged, so that here the load
-waits until it has reached the start of the leader's epoch, as ListOffsets does (KIP-207).
+It reads in steps of some milliseconds; other tasks run between them. It changes nothing.
+Source: source document 004, "loadGroupsAndOffsets". Deviation: Kafka reads up to the high watermark
+of the moment. A new leader's high watermark may be below offsets that its predecessor
+acknowledged, so the load waits until it reaches the epoch's start, as ListOffsets does (KIP-207).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAIT_MS = 10_000
 
 
 class LoadFailed(Exception):
-    """The log could not be read now; error is what was met."""
+    """The log could not be read. error: the read's error."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -39,12 +39,17 @@ class LoadFailed(Exception):
 
 
 class LoadUnwanted(Exception):
-    """The partition is led no more, or in another term: nobody wants the load any longer."""
+    """The load's term is over: this broker lost the partition's lead, perhaps to lead it anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was read: all groups, up to end_offset; so many records were none of a group's."""
+    """A finished load.
+
+    groups: by group id.
+    end_offset: the offset after the last record that was read.
+    skipped: the number of records that are not a group's.
+    """
 
     groups: dict[str, LoadedGroup]
     end_offset: Offset
@@ -62,9 +67,9 @@ class PartitionLoad:
         purgatory: Purgatory,
         turns: Turns,
     ) -> None:
-        """epoch_start_offset: where the epoch began in which this broker took the partition over.
+        """epoch_start_offset: the start of the leader epoch in which this broker began to lead.
 
-        All that anybody was told to be committed lies before it.
+        Every record that a former leader acknowledged lies before it.
         """
         self._partition = partition
         self._target = epoch_start_offset
@@ -76,10 +81,10 @@ class PartitionLoad:
         self._skipped = 0
 
     async def run(self) -> Load:
-        """Return all that is committed below the target.
+        """Return all groups with committed records below the target.
 
         Raises:
-            LoadFailed: the disk refused, or what it has is not what was written.
+            LoadFailed: the disk cannot be read, or a batch on it is corrupt.
             LoadUnwanted: is_wanted says no.
         """
         while self._position < self._target:
@@ -110,7 +115,7 @@ class PartitionLoad:
             self._check_wanted()
 
     def _read_step(self) -> None:
-        """Apply what one read gives, up to the high watermark."""
+        """Apply the records of one read, which ends at the high watermark at most."""
         # Retention, or the cleaner, may have moved the start meanwhile.
         start = max(self._position, self._partition.log_start_offset)
         if start >= self._target:
@@ -153,7 +158,7 @@ class PartitionLoad:
             self._skip(1, offset, str(bad))
 
     def _skip(self, count: int, offset: Offset, what: str) -> None:
-        """Leave records out that are none of a group's; the first ones are traced."""
+        """Count records that are not a group's; the first ones are traced."""
         if not self._skipped:
             self._partition.trace(
                 EventKind.BAD_INPUT_MET, where=f"offsets record at {offset}", what=what

@@ -1,7 +1,7 @@
 """Appends groups' records to `__consumer_offsets`, and waits until they are committed.
 
-Through this broker's own leader of the group's partition, with acks=all, in the term in which the
-group was loaded and in no other.
+This broker leads the group's partition, and appends with acks=all. An append counts only in the
+term in which the group was loaded.
 Source: Kafka's GroupMetadataManager.appendForGroup; its answers by the append's error.
 """
 
@@ -34,7 +34,7 @@ _ERRORS: Mapping[ErrorCode, ErrorCode] = {
 
 
 class OffsetsLog:
-    """Where groups are kept."""
+    """Writes groups' records to the log."""
 
     def __init__(
         self, ownership: Ownership, purgatory: Purgatory, runtime: Runtime, timeout_ms: int
@@ -48,14 +48,14 @@ class OffsetsLog:
         """How many appends of a group are not answered yet."""
 
     def is_idle(self, group_id: str) -> bool:
-        """Return whether all that was appended for the group has been answered."""
+        """Return whether no append for the group is unanswered."""
         return group_id not in self._under_way
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
-        """Return once the records are committed, or why they may not be; see seams.Appends.
+        """Return NONE once the records are committed, or an error; see seams.Appends.
 
-        Ordering: the records are in the log when this first waits; of a group's appends each is
-        answered after those that began before it.
+        Ordering: the records are in the log before the first await. Appends of one group are
+        answered in the order in which they began.
         """
         term = self._ownership.term_of(group_id)
         if term is None:
@@ -88,7 +88,7 @@ class OffsetsLog:
         return _ERRORS.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _status(self, partition: Partition, end_offset: Offset) -> ErrorCode | None:
-        """Return what became of what was appended just now; None where time is over."""
+        """Return the outcome of the append that ended at end_offset; None at the time-out."""
         leader_epoch = partition.leader_epoch
         status: ErrorCode | None = None
 

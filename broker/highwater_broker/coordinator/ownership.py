@@ -1,9 +1,8 @@
-"""Which partitions of `__consumer_offsets` this broker leads, and which of them it has loaded.
+"""The partitions of `__consumer_offsets` that this broker leads, and which of them are loaded.
 
-A term lasts from the moment at which this broker takes a partition's lead until it loses it,
-however many epochs that spans. It begins and ends together with the role, at the same instant; a
-load that was begun in a term counts in that term only, so that none that is late undoes what came
-after it.
+A term lasts from the moment at which this broker takes a partition's lead until it loses it, over
+any number of leader epochs. It begins and ends at the same instant as the role. A load counts only
+in the term in which it began, so a late load cannot overwrite the groups of a later term.
 Source: source document 004, handleGroupImmigration and handleGroupEmigration; KAFKA-2841,
 KAFKA-10614.
 """
@@ -29,7 +28,7 @@ RETRY_MS = 500
 
 
 class Term:
-    """One leadership of an offsets partition; leader_epoch is that in which it began."""
+    """One leadership of an offsets partition. leader_epoch: the epoch in which it began."""
 
     __slots__ = ("is_loaded", "leader_epoch", "partition")
 
@@ -39,15 +38,15 @@ class Term:
         self.is_loaded = False
 
     def is_of(self, partition: Partition, role: Leading) -> bool:
-        """Return whether the partition's leadership is still the one of this term."""
+        """Return whether the role continues this term: same partition, same first epoch."""
         return self.partition is partition and self.leader_epoch == role.first_epoch
 
 
 class Ownership:
     """The terms of this broker, by number of the offsets partition.
 
-    Invariant: there is a term exactly while this broker leads the partition, in the epoch from
-    which on it has led it; the cache has a partition's groups exactly while its term is loaded.
+    Invariant: a partition has a term exactly while this broker leads it. The cache has a
+    partition's groups exactly while its term is loaded.
     """
 
     def __init__(
@@ -67,20 +66,20 @@ class Ownership:
         self._cache: GroupCache | None = None
 
     def serve(self, cache: GroupCache) -> None:
-        """Have the cache told of terms that are loaded or over; before the first role is taken."""
+        """Tell this cache of every term that is loaded or over. Called before the first role."""
         self._cache = cache
 
-    # ------------------------------------------------------------ what others ask
+    # ------------------------------------------------------------ queries
 
     def refusal(self, group_id: str) -> ErrorCode:
-        """Return NONE, or why requests about the group are refused here."""
+        """Return NONE, or the error for requests about the group."""
         term = self.term_of(group_id)
         if term is None:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if term.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def is_loading(self) -> bool:
-        """Return whether there is a partition here whose groups are not loaded yet."""
+        """Return whether this broker leads a partition whose groups are not loaded yet."""
         return not all(term.is_loaded for term in self._terms.values())
 
     def term_of(self, group_id: str) -> Term | None:
@@ -94,12 +93,12 @@ class Ownership:
         return offsets_partition(group_id, self._topic_size.count)
 
     def epoch_of(self, number: int) -> LeaderEpoch | None:
-        """Return since which epoch this broker owns the partition, loaded or not; None: not."""
+        """Return the epoch in which this broker's term of the partition began; None: no term."""
         term = self._terms.get(number)
         return None if term is None else term.leader_epoch
 
     def loaded(self) -> tuple[tuple[TopicPartition, LeaderEpoch], ...]:
-        """Return the partitions whose groups are in the cache, and since which epoch."""
+        """Return the loaded partitions, each with the epoch in which its term began."""
         return tuple(
             (term.partition.topic_partition, term.leader_epoch)
             for _, term in sorted(self._terms.items())
@@ -109,9 +108,9 @@ class Ownership:
     # ------------------------------------------------------------ roles
 
     def role_changed(self, topic_partition: TopicPartition) -> None:
-        """Begin or end a term, as the partition's role now is.
+        """Begin or end a term, according to the partition's role.
 
-        Ordering: called at the same instant as the role is taken, before anything else runs.
+        Ordering: called at the instant of the role's change, before any other task runs.
         """
         if topic_partition.topic != OFFSETS_TOPIC:
             return
@@ -121,13 +120,13 @@ class Ownership:
         role = partition.role if partition is not None else None
         if term is not None:
             if partition is not None and isinstance(role, Leading) and term.is_of(partition, role):
-                return  # it leads on: its log, and what was read of it, are as they were
+                return  # the leadership goes on: the log and the loaded groups stay valid
             self._emigrate(number, term)
         if partition is not None and isinstance(role, Leading):
             self._immigrate(number, partition, role)
 
     def _immigrate(self, number: int, partition: Partition, role: Leading) -> None:
-        """Begin a term, and load in the background."""
+        """Begin a term, and load its groups in the background."""
         term = self._terms[number] = Term(partition, role.first_epoch)
         partition.trace(EventKind.GROUP_LOAD_BEGUN, epoch_start_offset=role.epoch_start_offset)
         load = PartitionLoad(
@@ -140,7 +139,7 @@ class Ownership:
         self._scope.spawn("GroupLoad", self._load(number, term, load))
 
     def _emigrate(self, number: int, term: Term) -> None:
-        """End the term: its groups are dead, and whoever waits is sent away."""
+        """End the term: its groups are dead, and waiting requests are answered."""
         del self._terms[number]
         term.partition.trace(
             EventKind.GROUP_UNLOADED, since_epoch=term.leader_epoch, was_loaded=term.is_loaded
@@ -154,7 +153,7 @@ class Ownership:
         return self._terms.get(number) is term
 
     async def _load(self, number: int, term: Term, load: PartitionLoad) -> None:
-        """Load until it is done or the term is over; what the disk refuses is tried again."""
+        """Load until the load is complete or the term is over; a failed load begins anew."""
         while self._is_current(number, term):
             if not await self._topic_size.learn():
                 await self._runtime.sleep(RETRY_MS)
@@ -173,7 +172,7 @@ class Ownership:
                 return
 
     def _end_load(self, number: int, term: Term, loaded: Load) -> None:
-        """Serve the groups from now on, unless the term is over."""
+        """Serve the loaded groups from now on, unless the term is over."""
         if not self._is_current(number, term):
             return
         term.is_loaded = True

@@ -1,7 +1,7 @@
-"""Carries groups from generation to generation: members join, are synced, leave and fail.
+"""Takes groups from generation to generation: members join, sync, leave and expire.
 
-Each step is taken at once; only what is written to the log waits, in a task of its own, so that
-nothing of it is lost with a client's connection.
+Each step runs without waiting. Only an append to the log waits, in a task of its own, so that it
+goes on when the client's connection ends.
 Source: Kafka's GroupCoordinator; KIP-134 (first rebalance put off), KIP-345, KIP-389, KIP-394,
 KIP-814 (a leader that was restarted does not assign).
 """
@@ -46,7 +46,7 @@ FIRST_JOIN_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
 class Rebalancing:
-    """What happens to groups between and in their generations."""
+    """Changes the members and generations of groups, and answers their requests."""
 
     def __init__(
         self, settings: GroupSettings, ports: Ports, appends: Appends, timers: Timers
@@ -64,7 +64,7 @@ class Rebalancing:
     def join(
         self, group: Group, request: JoinGroupRequest, answer: Future[JoinGroupResponse]
     ) -> None:
-        """Have the member join; it is answered now, or when the next generation begins."""
+        """Carry out a JoinGroup; it is answered now, or when the next generation begins."""
         step, error = decide_join(group.join_facts(request, self._settings.max_size))
         match step:
             case JoinStep.REFUSE:
@@ -127,7 +127,7 @@ class Rebalancing:
     def _replace(
         self, group: Group, request: JoinGroupRequest, answer: Future[JoinGroupResponse]
     ) -> None:
-        """Let a static member that was restarted take its place, and fence who had it."""
+        """Let a restarted static member take its former place, and fence the former process."""
         old_id = group.static_members[str(request.group_instance_id)]
         member, old_leader = group.members[old_id], group.leader
         fenced = ErrorCode.FENCED_INSTANCE_ID
@@ -157,13 +157,13 @@ class Rebalancing:
         old_leader: str | None,
         before: tuple[tuple[object, ...], int, int],
     ) -> None:
-        """Store a static member's new id; no rebalance is needed for it."""
+        """Store a static member's new id, without a rebalance."""
         if member.joining is not answer or group.state is not GroupState.STABLE:
             return
         assignments = {each.member_id: each.assignment for each in group.members.values()}
         error = await self._appends.append(group.group_id, (group.stored(assignments),))
         if member.joining is not answer or group.state is not GroupState.STABLE:
-            return  # a rebalance began: that answers it
+            return  # a rebalance began meanwhile, and will answer the member
         if error is not ErrorCode.NONE:
             self._timers.cancel(_member_key(group, member.member_id))
             group.rename(member, old_id)
@@ -176,7 +176,7 @@ class Rebalancing:
             is_leader = group.leader == member.member_id
             told = replace(told, skip_assignment=is_leader)
         else:
-            # One that takes itself for the leader would assign anew: it is told the former's id.
+            # A restarted leader must not assign anew, so its answer names the former id as leader.
             told = replace(told, leader=old_leader or "", members=())
         member.answer_join(told)
         self._expect(group, member.member_id, member.session_timeout_ms)
@@ -184,7 +184,7 @@ class Rebalancing:
     # ------------------------------------------------------------ a rebalance
 
     def _rebalance(self, group: Group, reason: str) -> None:
-        """Begin a rebalance, or complete the one that is under way if all have joined."""
+        """Begin a rebalance, or complete the current one if all members have joined."""
         if group.state in REBALANCES_FROM:
             self._prepare(group, reason)
         else:
@@ -198,7 +198,7 @@ class Rebalancing:
         is_first = group.state is GroupState.EMPTY
         self._move(group, GroupState.PREPARING_REBALANCE, reason)
         if is_first:
-            # More members than the first are likely to come: one rebalance for all of them.
+            # More members are likely to join soon after the first: wait for them.
             delay_ms = self._settings.initial_rebalance_delay_ms
             left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
             self._put_off(group, delay_ms, left_ms)
@@ -208,7 +208,7 @@ class Rebalancing:
             self._complete_after(group, group.rebalance_timeout_ms)
 
     def _put_off(self, group: Group, delay_ms: int, left_ms: int) -> None:
-        """Complete the first rebalance after the delay, or, if members come, once more later."""
+        """Complete the first rebalance after the delay; a member that joins puts it off again."""
         group.has_new_member = False
 
         def decide() -> None:
@@ -224,14 +224,14 @@ class Rebalancing:
         self._timers.set(_join_key(group), delay_ms, lambda: self._complete(group))
 
     def _complete_if_all_joined(self, group: Group) -> None:
-        """Complete the rebalance that is prepared, unless it is the first, which is put off."""
+        """Complete the rebalance if all have joined, unless it is the first, which is put off."""
         if group.state is not GroupState.PREPARING_REBALANCE or _is_first_rebalance(group):
             return
         if group.have_all_joined():
             self._complete(group)
 
     def _complete(self, group: Group) -> None:
-        """Begin the next generation with who has joined; of others only static members stay."""
+        """Begin the next generation: with all that have joined, and with every static member."""
         self._timers.cancel(_join_key(group))
         late = [
             each.member_id
@@ -266,7 +266,7 @@ class Rebalancing:
         )
 
     async def _store_empty(self, group: Group) -> None:
-        """Store that nobody is left; should it fail, the members stored before time out later."""
+        """Store the group without members. If that fails, stored members expire after a load."""
         if group.state is GroupState.EMPTY:
             error = await self._appends.append(group.group_id, (group.stored({}),))
             self._trace.stored(group, error)
@@ -301,7 +301,7 @@ class Rebalancing:
         if group.state is GroupState.STABLE:
             answer.set(assignment_answer(group, member))
             return
-        # One that waits already has lost its connection, or sends again before it was answered.
+        # A second SyncGroup of one member: it has lost its connection, or has not waited.
         member.answer_sync(SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = answer
         if group.leader == member.member_id:
@@ -313,9 +313,9 @@ class Rebalancing:
     async def _store_assignment(
         self, group: Group, generation: int, assignments: Mapping[str, bytes]
     ) -> None:
-        """Store the generation with its assignments, and only then tell them.
+        """Store the generation with its assignments, and answer the members after that.
 
-        Another member may come meanwhile: then that rebalance counts, and this is over.
+        If a rebalance begins meanwhile, the members are answered by it instead.
         """
 
         def is_over() -> bool:
@@ -339,7 +339,7 @@ class Rebalancing:
                 self._expect(group, member.member_id, member.session_timeout_ms)
 
     def _end_syncs(self, group: Group, error: ErrorCode) -> None:
-        """Answer all that wait for their assignments with the error; there are none now."""
+        """Answer every waiting SyncGroup with the error, and forget all assignments."""
         for member in group.members.values():
             member.assignment = b""
             if member.answer_sync(SyncGroupResponse(error)):
@@ -348,7 +348,7 @@ class Rebalancing:
     # ------------------------------------------------------------ Heartbeat, LeaveGroup
 
     def heartbeat(self, group: Group, request: HeartbeatRequest) -> ErrorCode:
-        """Return what the member is told; it lives on for another session timeout."""
+        """Return the heartbeat's error; a known member's session begins anew."""
         error = group.identity_error(request.member_id, request.group_instance_id)
         if group.state is GroupState.DEAD:
             return HEARTBEAT_ANSWERS[group.state]
@@ -360,13 +360,13 @@ class Rebalancing:
         return HEARTBEAT_ANSWERS[group.state]
 
     def seen(self, group: Group, member_id: str) -> None:
-        """Let the member live on for another session timeout."""
+        """Begin the member's session timeout anew."""
         member = group.members.get(member_id)
         if member is not None:
             self._expect(group, member_id, member.session_timeout_ms)
 
     def leave(self, group: Group, leaving: tuple[LeavingMember, ...]) -> tuple[LeftMember, ...]:
-        """Remove the members, and return of each whether it was one; then rebalance."""
+        """Remove the members, return each one's error, and rebalance."""
         left = tuple(
             LeftMember(each.member_id, each.group_instance_id, self._leave(group, each))
             for each in leaving
@@ -384,7 +384,7 @@ class Rebalancing:
             self._forget(group, member_id)
             return ErrorCode.NONE
         if member_id == NO_MEMBER_ID and leaving.group_instance_id is not None:
-            # An administrator removes a static member and does not know its present id.
+            # An administrator who removes a static member does not know its current member id.
             member_id = group.static_members.get(leaving.group_instance_id, NO_MEMBER_ID)
         error = group.identity_error(member_id, leaving.group_instance_id)
         if error is ErrorCode.NONE:
@@ -394,14 +394,14 @@ class Rebalancing:
     # ------------------------------------------------------------ sessions
 
     def expect_all(self, group: Group) -> None:
-        """Give each member of a group that was taken over a whole session timeout."""
+        """Begin a session timeout for each member of a group that was taken over."""
         for member in group.members.values():
             self._expect(group, member.member_id, member.session_timeout_ms)
         if len(group.members) > self._settings.max_size:
             self._prepare(group, "it has more members than it may have")
 
     def _expect(self, group: Group, member_id: str, timeout_ms: int) -> None:
-        """Remove the member unless it is heard of within the time."""
+        """Remove the member after the time-out, unless it is heard from before."""
         self._timers.set(
             _member_key(group, member_id), timeout_ms, lambda: self._expire(group, member_id)
         )
@@ -419,7 +419,7 @@ class Rebalancing:
         self._rebalance(group, f"member {member_id} was not heard of in time")
 
     def _forget(self, group: Group, member_id: str) -> None:
-        """Remove a member or an id that was given out; who waits as that member is told so."""
+        """Remove a member or pending id; its waiting requests are answered UNKNOWN_MEMBER_ID."""
         self._timers.cancel(_member_key(group, member_id))
         member = group.remove(member_id)
         if member is not None:
@@ -428,7 +428,7 @@ class Rebalancing:
             member.answer_sync(SyncGroupResponse(unknown))
 
     def bury(self, group: Group, error: ErrorCode) -> None:
-        """End the group here: nothing of it goes on, and who waits is answered with the error."""
+        """End the group here: cancel its timers, and answer waiting requests with the error."""
         for member in group.members.values():
             self._timers.cancel(_member_key(group, member.member_id))
             member.answer_join(JoinGroupResponse(error, member.member_id))
@@ -439,7 +439,7 @@ class Rebalancing:
         self._timers.cancel(_sync_key(group))
         self._move(group, GroupState.DEAD, error.name)
 
-    # ------------------------------------------------------------ odd parts
+    # ------------------------------------------------------------ helpers
 
     def _move(self, group: Group, state: GroupState, reason: str) -> None:
         before = group.state
@@ -447,7 +447,7 @@ class Rebalancing:
         self._trace.state_changed(group, before, reason)
 
     def _new_member_id(self, request: JoinGroupRequest) -> str:
-        """Return the id of a member: what its client or instance is called, and a random part."""
+        """Return a new member id: the instance id or client id, and a random part."""
         name = request.group_instance_id
         return f"{request.client_id if name is None else name}-{self._rng.hex_id()}"
 
@@ -471,7 +471,7 @@ def _is_first_rebalance(group: Group) -> bool:
 
 
 def _update(member: Member, request: JoinGroupRequest, answer: Future[JoinGroupResponse]) -> None:
-    """Have the member wait to join, as the request says; who waited as it before is sent again."""
+    """Take the request's settings, and keep its answer; an older JoinGroup is to be sent again."""
     member.answer_join(JoinGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
     member.joining = answer
     member.protocols = request.protocols

@@ -1,7 +1,7 @@
-"""How records of `__consumer_offsets` look in the log: Kafka's own format, byte for byte.
+"""The format of records in `__consumer_offsets`: Kafka's own, byte for byte.
 
-A key begins with a version, which says what the record is about: 0 and 1 are an offset's, 2 is a
-group's. A value begins with a version of its own; a record without a value is a tombstone.
+A key begins with a version that tells the kind of record: 0 and 1 an offset, 2 a group. A value
+begins with a version of its own. A record without a value is a tombstone.
 Source: Kafka's OffsetCommitKey and -Value, GroupMetadataKey and -Value, versions 0 to 3.
 """
 
@@ -38,7 +38,7 @@ MAX_TEXT_BYTES = 2**15 - 1
 
 
 class BadGroupRecord(Exception):
-    """Bytes that are no record of a group, or a value that the format has no room for."""
+    """Bytes that do not decode as a group's record, or a value too large for the format."""
 
 
 def encode_batch(records: Sequence[GroupRecord], now_ms: int) -> bytes:
@@ -71,10 +71,10 @@ def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> GroupRecord:
-    """Return what a record of the log says.
+    """Return the decoded record.
 
     Raises:
-        BadGroupRecord: the bytes are torn, or of a version that is not known.
+        BadGroupRecord: the bytes are incomplete, or their version is unknown.
     """
     if key is None:
         raise BadGroupRecord("a record without a key")
@@ -122,7 +122,7 @@ def _offset_value(record: OffsetCommitted) -> bytes:
 
 
 def _read_offset(key: bytes, value: bytes | None) -> OffsetCommitted | OffsetForgotten:
-    """Return what an offset's record says; a coordinator that takes over reads very many."""
+    """Return the decoded offset. This is written for speed: a load decodes very many."""
     group_id, position = _text_at(key, _INT16.size)
     topic, position = _text_at(key, position)
     (partition,) = _INT32.unpack_from(key, position)
@@ -191,7 +191,7 @@ def _read_group(group_id: str, value: _Reader) -> GroupStored:
     protocol_type, generation = value.text(), value.int32()
     protocol, leader = value.nullable_text(), value.nullable_text()
     since_ms = value.int64() if version >= 2 else -1
-    # One by one, whatever the number claims: the bytes end first.
+    # One by one: a false count ends at the end of the bytes, and allocates nothing.
     members = tuple(_read_member(value, version) for _ in range(value.int32()))
     value.end()
     return GroupStored(group_id, protocol_type, generation, protocol, leader, members, since_ms)
@@ -208,7 +208,7 @@ def _read_member(value: _Reader, version: int) -> MemberStored:
         instance_id,
         client_id,
         client_host,
-        # Version 0 had one timeout for both.
+        # Version 0 has one field for both timeouts.
         session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
         session_timeout_ms,
         value.bytes(),
@@ -235,7 +235,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 def _text_at(data: bytes, position: int) -> tuple[str, int]:
-    """Return the text at the position and where it ends."""
+    """Return the text at the position, and the position after it."""
     (length,) = _INT16.unpack_from(data, position)
     start = position + _INT16.size
     end = start + length

@@ -1,7 +1,6 @@
-"""Where groups and their log meet, as narrow protocols.
+"""The protocols between the group coordinator and the log of its groups.
 
-The group coordinator has GroupCache, the log of offsets has Appends, and whoever knows which
-partitions of `__consumer_offsets` this broker leads has Owned.
+The group coordinator is a GroupCache, offsets_log.py an Appends, and ownership.py an Owned.
 """
 
 from __future__ import annotations
@@ -17,29 +16,27 @@ class Appends(Protocol):
     """Writes records of groups to `__consumer_offsets`."""
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
-        """Return once the records are committed, or say why they may not be.
+        """Return NONE once the records are committed, or an error.
 
-        NONE: committed, under the leader epoch in which this broker took the group over.
-        NOT_COORDINATOR: it does not lead the group's partition, or no longer in that epoch.
-        COORDINATOR_LOAD_IN_PROGRESS: it leads and has not read the partition yet.
-        COORDINATOR_NOT_AVAILABLE: too few replicas are in sync, or time is over: the records may
-        be committed later. UNKNOWN_SERVER_ERROR: the log refused them as they are.
+        NONE: committed, in the term in which this broker loaded the group.
+        NOT_COORDINATOR: this broker does not lead the group's partition, or its term ended.
+        COORDINATOR_LOAD_IN_PROGRESS: this broker leads the partition and has not loaded it yet.
+        COORDINATOR_NOT_AVAILABLE: too few replicas are in sync, or the append timed out; then the
+        records may be committed later.
+        UNKNOWN_SERVER_ERROR: the log refused the records.
         """
         ...
 
 
 class Owned(Protocol):
-    """Which groups this broker coordinates."""
+    """Tells which groups this broker coordinates."""
 
     def refusal(self, group_id: str) -> ErrorCode:
-        """Return NONE, or why requests about the group are refused here.
-
-        NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
-        """
+        """Return NONE, NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
         ...
 
     def is_loading(self) -> bool:
-        """Return whether there may be groups here that are not loaded yet."""
+        """Return whether groups may be missing because a partition is still loading."""
         ...
 
 
@@ -47,9 +44,9 @@ class GroupCache(Protocol):
     """The groups that this broker coordinates, in memory."""
 
     def take_over(self, offsets_partition: int, groups: Mapping[str, LoadedGroup]) -> None:
-        """Coordinate these groups from now on: all that the partition's log has."""
+        """Coordinate these groups from now on. groups: all groups in the partition's log."""
         ...
 
     def resign(self, offsets_partition: int) -> None:
-        """Coordinate no group of the partition any more, and answer who waits NOT_COORDINATOR."""
+        """Stop coordinating the partition's groups; answer waiting requests NOT_COORDINATOR."""
         ...

@@ -1,4 +1,4 @@
-"""Puts the parts of group coordination together: who owns groups, their log, who serves them."""
+"""Puts the parts of group coordination together: ownership, log, coordinator and expiry."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class GroupService:
         )
 
     def _forget_size(self, metadata: MetadataCache, topic: str) -> None:
-        """Forget how many partitions the topic had once it is deleted."""
+        """Forget the topic's number of partitions when the topic is deleted."""
         if topic == OFFSETS_TOPIC and not metadata.has_topic(topic):
             self.topic_size.forget()
 
     def start(self, scope: TaskScope) -> None:
-        """Have timers called and offsets expire from now on."""
+        """Start the timers and the expiry of offsets."""
         self.coordinator.start()
         scope.spawn("OffsetExpiry", self._expiry.run())
 
     def role_changed(self, topic_partition: TopicPartition) -> None:
-        """Load or give up what is kept in the partition, as its role now is."""
+        """Load or give up the partition's groups, according to its role."""
         self.ownership.role_changed(topic_partition)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Defaults as Kafka's.
+    """Settings of the group coordinator; the defaults are Kafka's.
 
-    new_member_join_timeout_ms: how long a member that was in no generation yet waits to join, since
-    it can send no heartbeat; Kafka's, too, is fixed.
+    new_member_join_timeout_ms: how long a new member may wait to join before it is removed; it
+    cannot send heartbeats yet. A constant in Kafka, too.
     """
 
     min_session_timeout_ms: int = 6_000

@@ -1,6 +1,5 @@
-"""What a group coordinator keeps in `__consumer_offsets`: offsets, groups, and their tombstones.
+"""The records that a group coordinator keeps in `__consumer_offsets`; records.py has their format.
 
-How the records look in the log is records.py's.
 Source: Kafka's OffsetCommitKey and -Value, GroupMetadataKey and -Value.
 """
 
@@ -16,8 +15,8 @@ from highwater_core.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 class OffsetCommitted:
     """A group's offset in a partition. Times are milliseconds of wall clock time.
 
-    expire_timestamp_ms: what the commit itself asked for (OffsetCommit up to version 4); None: the
-    broker's retention decides.
+    expire_timestamp_ms: from the commit's own retention time (OffsetCommit up to version 4); None:
+    the broker's retention decides.
     """
 
     group_id: str
@@ -49,7 +48,7 @@ class OffsetForgotten:
 
 @dataclass(frozen=True, slots=True)
 class MemberStored:
-    """One member of a stored group, with what it subscribed to and what it was assigned."""
+    """One member of a stored group, with its subscription and its assignment."""
 
     member_id: str
     group_instance_id: str | None
@@ -63,9 +62,9 @@ class MemberStored:
 
 @dataclass(frozen=True, slots=True)
 class GroupStored:
-    """A group as its last completed rebalance left it; without members it is empty.
+    """A group after its last completed rebalance; without members it is Empty.
 
-    current_state_timestamp_ms: since when it is in that condition, -1 where it is not known.
+    current_state_timestamp_ms: the time of that rebalance, -1 where it is not known.
     """
 
     group_id: str
@@ -89,7 +88,7 @@ GroupRecord = OffsetCommitted | OffsetForgotten | GroupStored | GroupForgotten
 
 @dataclass(frozen=True, slots=True)
 class LoadedGroup:
-    """All that the log has of one group; `stored` is None where it has offsets only."""
+    """All records of one group in the log. stored: None where there are offsets only."""
 
     stored: GroupStored | None = None
     offsets: Mapping[TopicPartition, OffsetCommitted] = field(default_factory=dict)

@@ -1,6 +1,7 @@
-"""Timers by key: each calls once when its time has come, unless it was set anew or cancelled.
+"""Timers by key: each calls its action once when it is due, unless it is set anew or cancelled.
 
-One task serves all of them. Timers that are due at once are called in the order of their setting.
+One task serves all timers. Timers that are due at the same time are called in the order in which
+they were set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class _Timer:
 
 
 class Timers:
-    """Invariant: a timer that is set has an entry in the heap that is not later than it."""
+    """Invariant: every timer has an entry in the heap that is not later than its due time."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -39,13 +40,13 @@ class Timers:
         scope.spawn("GroupTimers", self._run())
 
     def set(self, key: Hashable, delay_ms: int, action: Callable[[], None]) -> None:
-        """Have the action called after the delay; what was set for the key before is forgotten.
+        """Call the action after the delay; this replaces the key's former timer.
 
         The action does not wait.
         """
         due_ms = self._runtime.now_ms() + delay_ms
         self._timers[key] = _Timer(due_ms, action)
-        # One that was put off, as heartbeats do again and again, stays where it is in the heap.
+        # A timer that is put off, as each heartbeat does, keeps its older entry in the heap.
         if key not in self._listed_ms or due_ms < self._listed_ms[key]:
             self._list(key, due_ms)
 
@@ -71,7 +72,7 @@ class Timers:
         while self._heap and self._heap[0][0] <= now_ms:
             due_ms, _, key = heapq.heappop(self._heap)
             if self._listed_ms.get(key) != due_ms:
-                continue  # set anew for an earlier time since
+                continue  # set anew meanwhile, for an earlier time
             del self._listed_ms[key]
             timer = self._timers.get(key)
             if timer is None:

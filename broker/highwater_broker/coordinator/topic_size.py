@@ -1,7 +1,8 @@
-"""How many partitions `__consumer_offsets` has: what all brokers must agree on to place groups.
+"""The number of partitions of `__consumer_offsets`, on which a group's placement depends.
 
-By its znode. Metadata will not do: while the topic is being made, or a controller takes over, they
-may list some of its partitions only, and a group would be looked for in another than its own.
+All brokers must agree on it, so it is read from the topic's znode. Metadata may list only some
+partitions while the topic is created or a controller takes over; a group would then be looked for
+in a wrong partition.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from highwater_core.znodes import MalformedZnode, topic_path
 
 
 class OffsetsTopicSize:
-    """The number, read once: nobody may change it as long as the topic is there."""
+    """The number is read once: it cannot change while the topic exists."""
 
     def __init__(self, session: CurrentSession, trace: Trace) -> None:
         self._session = session
@@ -24,15 +25,15 @@ class OffsetsTopicSize:
 
     @property
     def count(self) -> int:
-        """0 while it is not known."""
+        """The number of partitions; 0 while it is not known."""
         return self._count
 
     def forget(self) -> None:
-        """Read it again when it is needed: the topic was deleted."""
+        """Read the number again when it is needed next: the topic was deleted."""
         self._count = 0
 
     async def learn(self) -> int:
-        """Return the number; 0 where there is no such topic, or nobody says so now."""
+        """Return the number; 0 if there is no such topic, or it cannot be read now."""
         if self._count:
             return self._count
         path = topic_path(OFFSETS_TOPIC)
@@ -42,7 +43,7 @@ class OffsetsTopicSize:
         except NoNode:
             self._count = 0
         except CoordinationError:
-            pass  # whoever needs it asks again
+            pass  # the next caller asks again
         except MalformedZnode as error:
             self._trace.emit(EventKind.BAD_INPUT_MET, where=path, what=str(error)[:300])
         return self._count

@@ -1,6 +1,6 @@
-"""A group's states as tables: which moves there are, and what each state answers. Pure.
+"""A group's states as tables: the moves between them, and each state's errors. Pure.
 
-Source: Kafka's ClassicGroupState; the protocol is KIP-62's, told in Kafka's GroupCoordinator.
+Source: Kafka's ClassicGroupState; the protocol is KIP-62's, as Kafka's GroupCoordinator has it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from highwater_core.errors import ErrorCode
 
 
 class GroupState(StrEnum):
-    """What a group is in; the values are Kafka's words, as DescribeGroups tells them."""
+    """The state of a group; the values are Kafka's words, as in DescribeGroups."""
 
     EMPTY = "Empty"
-    """No member; there may be offsets."""
+    """No members; there may be offsets."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Members are to join the next generation."""
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -23,7 +23,7 @@ class GroupState(StrEnum):
     STABLE = "Stable"
     """Each member has its assignment."""
     DEAD = "Dead"
-    """Deleted, or not coordinated here any more."""
+    """Deleted, or coordinated by another broker now."""
 
 
 _S = GroupState

@@ -1,6 +1,6 @@
-"""Whether a member is who it says: by its member id, its instance id and its generation. Pure.
+"""Checks a request's member id, instance id and generation against its group. Pure.
 
-Source: KIP-345 for instance ids; KIP-211's and KIP-848's notes on OffsetCommit for its answers.
+Source: KIP-345 for instance ids; KIP-211 and KIP-848 on OffsetCommit for its errors.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def identity_error(
     member_id: str,
     group_instance_id: str | None,
 ) -> ErrorCode:
-    """Return NONE, or why nobody of these ids is a member.
+    """Return NONE, or why no member has these ids.
 
-    static_members: member ids by instance id. A member of a known instance id that names another
-    member id than the one that last joined with it is fenced: there are two of it.
+    static_members: member ids by instance id. A request with a known instance id and another
+    member id than the last one that joined with it is fenced: two clients use one instance id.
     """
     if group_instance_id is not None:
         known = static_members.get(group_instance_id)
@@ -34,14 +34,14 @@ def identity_error(
 
 
 def is_inconsistent(told: str | None, of_group: str | None) -> bool:
-    """Return whether a member tells another protocol, or type of protocols, than its group has."""
+    """Return whether a member names another protocol or protocol type than its group has."""
     return told is not None and of_group is not None and told != of_group
 
 
 def absent_group_error(generation: int, request_version: int) -> ErrorCode:
-    """Return what a commit to a group that is not there is answered; NONE: the group is made.
+    """Return the error for a commit to a group that does not exist; NONE: the group is made.
 
-    A consumer that assigns its partitions itself needs no group before it commits.
+    A consumer that assigns its own partitions may commit before there is a group.
     """
     if generation < 0:
         return ErrorCode.NONE
@@ -60,9 +60,11 @@ def commit_error(
 ) -> ErrorCode:
     """Return NONE, or why a commit is refused.
 
-    is_anonymous: it names neither a generation nor a member. identity: what is wrong with its ids.
-    Members of the current generation may commit while the next is prepared: what they give up is
-    then committed. Not while it is completed: they are of the next one then, and hold nothing yet.
+    is_anonymous: the request names neither a generation nor a member.
+    identity: the error for its ids.
+    In PreparingRebalance members of the current generation may commit, so that they can commit
+    their offsets before they give up partitions. In CompletingRebalance they may not: they have
+    joined the next generation and have no assignment yet.
     """
     if state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""What becomes of a member that asks to join. Pure.
+"""Decides what is done about a JoinGroup. Pure.
 
 Source: KIP-345 (static members), KIP-394 (a dynamic member must know its id first), KIP-389 (the
 largest size of a group); Kafka's GroupCoordinator, doJoinGroup.
@@ -15,19 +15,19 @@ from highwater_core.errors import ErrorCode
 
 
 class JoinStep(StrEnum):
-    """What is done about a JoinGroup."""
+    """The next step for a JoinGroup."""
 
     REFUSE = "refuse"
     SEND_BACK = "send_back"
-    """Give the member an id, with which it is to ask again."""
+    """Answer with a new member id; the member sends the request again with it."""
     ADD = "add"
     """A new member: rebalance."""
     REPLACE = "replace"
-    """A static member that was restarted takes the place that it had."""
+    """A static member was restarted: it replaces the member with its instance id."""
     UPDATE = "update"
     """A member joins the next generation: rebalance."""
     REPEAT = "repeat"
-    """Tell the member the current generation again, of which it is: its answer was lost."""
+    """Answer with the member's generation again: it sends once more, so its answer was lost."""
 
 
 class JoinDecision(NamedTuple):
@@ -37,32 +37,32 @@ class JoinDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinFacts:
-    """What counts of a JoinGroup and of its group."""
+    """The facts of a JoinGroup and of its group that the decision needs."""
 
     state: GroupState
     fits: bool
-    """The group has no other type, and a protocol that all know is among the member's."""
+    """The group has the same protocol type, and all members know one of this member's protocols."""
     is_full: bool = False
-    """There is no place for the member."""
+    """The group has its largest size."""
     has_id: bool = False
-    """It names a member id."""
+    """The request names a member id."""
     is_static: bool = False
-    """It names an instance id."""
+    """The request names an instance id."""
     is_instance_known: bool = False
     """A member of the group has that instance id."""
     must_know_id: bool = True
-    """A dynamic member without an id is sent back with one."""
+    """A dynamic member without an id must ask again with an id (KIP-394)."""
     is_pending: bool = False
-    """Its id was given out, and nobody has joined with it yet."""
+    """The member id was given out, and no member has joined with it yet."""
     identity_error: ErrorCode = ErrorCode.NONE
-    """What is wrong with the ids that it names."""
+    """The error for the ids that the request names."""
     is_leader: bool = False
     has_same_protocols: bool = False
-    """It tells no other protocols and metadata than before."""
+    """Its protocols and their metadata are the same as before."""
 
 
 def decide_join(facts: JoinFacts) -> JoinDecision:
-    """Return what is done about it."""
+    """Return the next step, or the error for the request."""
     refused = _refusal(facts)
     if refused is not ErrorCode.NONE:
         return JoinDecision(JoinStep.REFUSE, refused)
@@ -75,7 +75,7 @@ def decide_join(facts: JoinFacts) -> JoinDecision:
     if facts.state is GroupState.PREPARING_REBALANCE or not facts.has_same_protocols:
         return JoinDecision(JoinStep.UPDATE)
     if facts.state is GroupState.STABLE and facts.is_leader:
-        # It may have seen what changes the assignment and no member's metadata: other partitions.
+        # It may have seen new partitions: they change the assignment, and no member's metadata.
         return JoinDecision(JoinStep.UPDATE)
     return JoinDecision(JoinStep.REPEAT)
 
@@ -101,10 +101,10 @@ def is_full(
     state: GroupState, max_size: int, size: int, joining_count: int, *, is_member: bool,
     is_joining: bool,
 ) -> bool:  # fmt: skip
-    """Return whether there is no place for one who asks to join.
+    """Return whether the group has no place for this member.
 
-    While a rebalance is prepared those count who wait for it: of the members before it, those who
-    come last find no place if the largest size was lowered.
+    In PreparingRebalance only members that have joined again count. So if the largest size was
+    lowered, the members that join last find no place.
     """
     match state:
         case GroupState.EMPTY | GroupState.DEAD:

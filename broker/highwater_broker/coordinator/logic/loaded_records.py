@@ -1,4 +1,4 @@
-"""What the records of an offsets partition come to when they are read in their order. Pure."""
+"""Builds groups and their offsets from an offsets partition's records, in their order. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from highwater_core.ids import TopicPartition
 
 
 class LoadedRecords:
-    """Groups and their offsets: a later record counts in place of an earlier one."""
+    """Groups and their offsets. A later record of the same key replaces an earlier one."""
 
     def __init__(self) -> None:
         self._stored: dict[str, GroupStored] = {}
         self._offsets: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
 
     def apply(self, record: GroupRecord) -> None:
-        """Take the next record; a tombstone forgets what was there."""
+        """Take the next record; a tombstone removes its offset or group."""
         match record:
             case OffsetCommitted():
                 offsets = self._offsets.setdefault(record.group_id, {})
@@ -37,7 +37,7 @@ class LoadedRecords:
                 self._stored.pop(record.group_id, None)
 
     def groups(self) -> dict[str, LoadedGroup]:
-        """Return all groups that are left, also those that only have offsets."""
+        """Return all groups, also groups that have offsets only."""
         names = dict.fromkeys((*self._stored, *self._offsets))
         return {
             name: LoadedGroup(self._stored.get(name), self._offsets.get(name, {})) for name in names

@@ -1,6 +1,6 @@
-"""Which of a group's offsets are kept no longer. Pure; times are milliseconds of wall clock time.
+"""Decides which offsets of a group have expired. Pure; times are ms of wall clock time.
 
-Source: KIP-211; KAFKA-8069 (a commit without an expiry of its own goes by the retention).
+Source: KIP-211; KAFKA-8069 (a commit without its own expiry time expires by the retention).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from highwater_core.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ExpiryFacts:
-    """What counts of a group.
+    """The facts of a group that its offsets' expiry depends on.
 
-    protocol_type: None of consumers that assign their partitions themselves. state_since_ms: -1
-    where it is not known. subscribed_topics: None where they are not known.
+    protocol_type: None for consumers that assign their own partitions.
+    state_since_ms: -1 where it is not known.
+    subscribed_topics: None where they are not known.
     """
 
     state: GroupState
@@ -32,11 +33,13 @@ class ExpiryFacts:
 def expired_offsets(
     facts: ExpiryFacts, now_ms: int, retention_ms: int
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose offsets may be forgotten, in order.
+    """Return the partitions whose offsets have expired, in order.
 
-    The time runs from the commit where nobody joins the group; while it is empty, from when its
-    last member left; while it is stable, from the commit, for topics that nobody subscribes to.
-    While it rebalances, nothing expires.
+    An offset's retention begins:
+    - with its commit, if no member ever joined the group;
+    - with the last member's leaving, if the group is Empty;
+    - with its commit, if the group is Stable and no member subscribes to its topic.
+    While the group rebalances, nothing expires.
     """
     if facts.protocol_type is None:
         since_ms, kept = -1, frozenset[str]()

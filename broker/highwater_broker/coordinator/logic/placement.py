@@ -10,7 +10,7 @@ import struct
 
 
 def java_hash(text: str) -> int:
-    """Return Java's String.hashCode of the text, a number of 32 bits with a sign."""
+    """Return Java's String.hashCode of the text: a signed 32-bit number."""
     data = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for (unit,) in struct.iter_unpack(">H", data):
@@ -19,5 +19,5 @@ def java_hash(text: str) -> int:
 
 
 def offsets_partition(group_id: str, partition_count: int) -> int:
-    """Return the group's partition of so many, at least one."""
+    """Return the number of the group's partition. partition_count: at least one."""
     return (java_hash(group_id) & 0x7FFFFFFF) % partition_count

@@ -1,7 +1,7 @@
-"""Which protocol a group's members use together, and which topics they say that they read. Pure.
+"""Selects the protocol of a group, and reads the topics that a member subscribes to. Pure.
 
-Source: Kafka's GroupMetadata.selectProtocol; ConsumerProtocolSubscription, version 0, with which
-every version of a subscription begins.
+Source: Kafka's GroupMetadata.selectProtocol; ConsumerProtocolSubscription: every version begins
+with the fields of version 0.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def select_protocol(preferences: Sequence[Sequence[str]]) -> str | None:
-    """Return the protocol that most members prefer among those that all know; None: there is none.
+    """Return the protocol that most members prefer, of the protocols that all members know.
 
-    preferences: each member's protocols, the preferred first. Of equals that which got a vote
-    first.
+    None where the members share no protocol. At equal votes the first protocol to get a vote wins.
+    preferences: each member's protocols, the preferred first.
     """
     if not preferences:
         return None
@@ -30,7 +30,7 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str | None:
 
 
 def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
-    """Return the topics that a consumer's metadata names, None where they cannot be read."""
+    """Return the topics in a consumer's metadata, None if it cannot be decoded."""
     try:
         _, count = struct.unpack_from(">hi", subscription)
         position, topics = 6, []
