@@ -1,6 +1,6 @@
 """I14, from histories: a fetched offset is the last one acknowledged, or one committed since.
 
-Of an offset nobody says that it may not go back: the last commit counts, not the largest.
+A group may commit a lower offset than before: the last commit counts, not the highest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """ended_ns: FOR_EVER where nobody knows that it ended."""
+    """A commit or a fetch. ended_ns: FOR_EVER if its outcome is unknown."""
 
     offset: int
     begun_ns: int
@@ -36,10 +36,10 @@ def has_commits(events: Iterable[HistoryEvent]) -> bool:
 
 
 def check_committed_offsets(events: Iterable[HistoryEvent]) -> CheckResult:
-    """Find fetched offsets that no commit explains: all that might were overwritten, or none was.
+    """Find fetched offsets that no commit explains: never committed, or certainly overwritten.
 
-    A commit that was certainly refused explains nothing; one whose outcome is unknown may take
-    effect at any time. What expires or is deleted is none of these histories.
+    A commit that was certainly refused explains nothing. A commit with an unknown outcome may take
+    effect at any time after its begin. The histories must be without expired or deleted offsets.
     Source: docs/explanation/replication.md, "Invariants", I14.
     """
     commits, fetches = _operations(events)
@@ -69,7 +69,7 @@ def _may_be(fetch: _Operation, commits: list[_Operation]) -> set[int]:
 def _operations(
     events: Iterable[HistoryEvent],
 ) -> tuple[dict[Key, list[_Operation]], dict[Key, list[_Operation]]]:
-    """Return the commits that may have happened, and the fetches that were answered, by key."""
+    """Return the commits that may have taken effect, and the fetches with an answer, by key."""
     begun: dict[tuple[str, int], HistoryEvent] = {}
     commits: dict[Key, list[_Operation]] = {}
     fetches: dict[Key, list[_Operation]] = {}

@@ -1,4 +1,4 @@
-"""I19: no broker compacts what is not committed. Told by traces."""
+"""I19, from traces: no broker compacts its log by records that are not committed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _TELLS_HIGH_WATERMARK = frozenset({EventKind.HIGH_WATERMARK_ADVANCED, EventKind.
 
 
 def check_compactions(events: Sequence[TraceEvent]) -> CheckResult:
-    """Find logs that were compacted by records above every high watermark told by then.
+    """Find compactions up to an offset above every high watermark that was traced before.
 
-    That the newest record of each key stays is acknowledged_records.py's and replica_equality.py's.
-    By then is by the nodes' clocks, which must be one, as in committed_before.py. Compactions
-    before any high watermark was told are left out.
+    acknowledged_records.py and replica_equality.py check that each key's newest record stays.
+    "Before" goes by the nodes' clocks, which must be one, as in committed_before.py. Compactions
+    before the partition's first traced high watermark are left out.
     Source: docs/explanation/replication.md, "Invariants", I19.
     """
     findings: list[Finding] = []
@@ -60,7 +60,7 @@ def _high_watermark(event: TraceEvent) -> int:
 
 
 def _by_topic(events: Iterable[TraceEvent]) -> list[list[TraceEvent]]:
-    """Return what was told of each partition, by time; of one instant, high watermarks first."""
+    """Return each partition's events by time; at equal times, high watermarks come first."""
     found: dict[tuple[TopicPartition | None, TopicId], list[TraceEvent]] = {}
     for event in events:
         if event.kind in _TELLS_HIGH_WATERMARK or event.kind is EventKind.LOG_COMPACTED:

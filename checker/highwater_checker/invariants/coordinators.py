@@ -18,18 +18,18 @@ def has_coordinators(events: Sequence[TraceEvent]) -> bool:
 
 
 class _Replica:
-    """An offsets partition on one broker, from one start of it to the next."""
+    """An offsets partition on one broker, from one start of the broker to the next."""
 
     def __init__(self) -> None:
         self._leads = False
         self._begun: TraceEvent | None = None
-        """Of the term that has not ended."""
+        """The begin of the load of the current term; None without a term."""
         self._is_loaded = False
         self._due: tuple[EventKind, Wording, TraceEvent] | None = None
-        """What must come next, and what it means that it does not."""
+        """The kind that the next event must have, and the finding if it has another."""
 
     def take(self, event: TraceEvent) -> Iterator[tuple[Wording, TraceEvent]]:
-        """Yield what is wrong by this event, and the event that shows it."""
+        """Yield the findings of the next event, each with the event that shows it."""
         if event.kind is EventKind.HIGH_WATERMARK_ADVANCED:
             return
         if self._due is not None and self._due[0] is not event.kind:
@@ -73,7 +73,7 @@ class _Replica:
 def check_coordinators(events: Sequence[TraceEvent]) -> CheckResult:
     """Find groups without a leadership, leaderships without groups, and loads that stopped early.
 
-    events: of each node's start in their order.
+    events: those of one start of a node are in their order.
     Source: docs/explanation/replication.md, "Invariants", I14; KAFKA-2841, KAFKA-10614.
     """
     replicas: dict[tuple[int, int, int], _Replica] = {}

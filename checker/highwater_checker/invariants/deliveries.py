@@ -1,6 +1,6 @@
-"""I22, from histories: members of groups get each record that they commit, and none again.
+"""I22, from histories: a group's members get every record before they commit it, and none again.
 
-Members of other clients tell no assignments: of them nothing is judged.
+Only members whose histories have assignments are judged; stock clients' histories have none.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class _Member:
-    """What a process was assigned last.
+    """The latest assignment of one process.
 
-    next_offsets: by partition, the least offset that may be delivered next.
+    operation_id: of the assignment.
+    next_offsets: by partition, the lowest offset that may be delivered next.
     """
 
     group: str
@@ -43,7 +44,11 @@ class _Member:
 
 @dataclass(slots=True)
 class _Progress:
-    """Of one group in one partition. judged: how many of its promised records."""
+    """One group's progress in one partition.
+
+    delivered: offsets.
+    judged: the number of promised records that are judged.
+    """
 
     delivered: set[int] = field(default_factory=set)
     judged: int = 0
@@ -55,9 +60,9 @@ class _Deliveries:
     def __init__(
         self, promised: dict[Place, list[tuple[int, str]]], not_judged: set[tuple[str, Place]]
     ) -> None:
-        """promised: offsets and values, ascending.
+        """promised: by partition, offsets and values of records that must be delivered, ascending.
 
-        not_judged: groups' partitions of which others commit offsets, too.
+        not_judged: groups' partitions for which clients that are no members commit offsets, too.
         """
         self._promised = promised
         self._not_judged = not_judged
@@ -66,7 +71,7 @@ class _Deliveries:
         self.examined = 0
 
     def take(self, event: HistoryEvent) -> Iterator[Finding]:
-        """Yield what is wrong by the next event."""
+        """Yield the findings of the next event."""
         place = event.topic, event.partition
         if event.function == ASSIGNED:
             self._assign(event, place)
@@ -82,7 +87,7 @@ class _Deliveries:
             yield from self._commit(member, event, place)
 
     def _assign(self, event: HistoryEvent, place: Place) -> None:
-        """One operation assigns all partitions; those of before are given up."""
+        """Note one partition of an assignment; a new operation replaces the former assignment."""
         member = self._members.get(event.process)
         if member is None or member.operation_id != event.operation_id:
             member = self._members[event.process] = _Member(event.value, event.operation_id)
@@ -100,7 +105,7 @@ class _Deliveries:
         self._progress_of(member, place).delivered.add(event.offset)
 
     def _commit(self, member: _Member, event: HistoryEvent, place: Place) -> Iterator[Finding]:
-        """All below the offset must have been delivered as its commit begins."""
+        """Yield promised records below the offset that were not delivered before this commit."""
         if (member.group, place) in self._not_judged:
             return
         progress, promised = self._progress_of(member, place), self._promised.get(place, [])
@@ -125,10 +130,11 @@ def check_deliveries(
 ) -> CheckResult:
     """Find records that a group commits and no member got, and records that a member got again.
 
-    A group begins at a topic's start. A member may get again what another one did not commit, and
-    what was before the offset that its consumer was reset to. Records are asked for that were
-    acknowledged and are in a log at the end, of topics that were never deleted, and none where
-    others than members commit for the group.
+    A group begins at a topic's start. A member may get records again that another member did not
+    commit, and records from the offset to which its consumer was reset.
+    Records must be delivered if they were acknowledged, are in a log at the end, and belong to a
+    topic that was never deleted. A partition is left out if clients that are no members commit
+    offsets of the group there.
     Source: docs/explanation/replication.md, "Invariants", I22.
     """
     in_order = sorted(events, key=lambda event: event.time_ns)
@@ -146,7 +152,7 @@ def check_deliveries(
 def _promised(
     acknowledged: Sequence[Acknowledged], replicas: Iterable[ReplicaLog]
 ) -> dict[Place, list[tuple[int, str]]]:
-    """Return the acknowledged records that a log has, by partition: offsets and values."""
+    """Return offsets and values of the acknowledged records that a log has, by partition."""
     held: dict[Place, dict[int, str]] = {}
     for replica in replicas:
         held.setdefault((replica.topic, replica.partition), {}).update(values_by_offset(replica))

@@ -111,7 +111,7 @@ def _finding(probe: Probe, wording: Wording, known: Known | None = None) -> Find
 
 
 def _began_below(began: TraceEvent | None, offset: int) -> bool:
-    """Return whether the epoch began with a high watermark below the offset, and a log up to it."""
+    """Return whether the epoch began with its high watermark below the offset, its log end not."""
     return (
         began is not None
         and began.offset is not None

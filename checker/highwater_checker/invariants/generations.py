@@ -1,7 +1,7 @@
 """I21, from histories: one owner of a partition in a generation, and no commit of an older one.
 
-A process is one member at a time. What it commits is of the generation in which it was last
-assigned something; of who was never assigned anything no commit is judged.
+A process is one member at a time. Its commits belong to the generation of its latest assignment.
+Commits of a process without an assignment are not judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECK = "generations of groups (I21)"
 
 
 def is_group_deleted(event: TraceEvent) -> bool:
-    """Return whether a coordinator forgets a group for good: its generations begin anew."""
+    """Return whether a coordinator deletes a group here: its generations begin anew."""
     return (
         event.kind is EventKind.GROUP_STATE_CHANGED
         and event.detail.get("reason") == ErrorCode.GROUP_ID_NOT_FOUND.name
@@ -27,8 +27,7 @@ def is_group_deleted(event: TraceEvent) -> bool:
 
 
 def deleted_groups(traces: Iterable[TraceEvent]) -> frozenset[str]:
-    """Return the groups that were deleted, by an administrator or since nothing was left of
-    them."""
+    """Return the groups that were deleted: by an administrator, or without members and offsets."""
     return frozenset(str(each.detail.get("group")) for each in traces if is_group_deleted(each))
 
 
@@ -38,22 +37,22 @@ def has_members(events: Iterable[HistoryEvent]) -> bool:
 
 @dataclass(slots=True)
 class _Group:
-    """What its members were told so far."""
+    """One group's assignments so far."""
 
     newest: int = -1
-    """The latest generation of which anybody was told."""
+    """The latest generation in which any member was assigned something."""
     owners: dict[tuple[int, str, int], HistoryEvent] = field(default_factory=dict)
-    """Who was last assigned a partition, by generation, topic and partition."""
+    """The latest assignment by generation, topic and partition."""
     members: dict[str, HistoryEvent] = field(default_factory=dict)
-    """What each process was assigned last."""
+    """The latest assignment by process."""
 
 
 def check_generations(events: Iterable[HistoryEvent], deleted: Collection[str] = ()) -> CheckResult:
     """Find partitions with two owners in one generation, and acknowledged commits of older ones.
 
-    A commit is of an older generation if a newer one had been assigned as it began: then the
-    coordinator knew of it. Groups that were deleted are left out. A static member that was
-    started again owns what it owned before, and its former process nothing.
+    A commit is of an older generation if a member had a newer one when the commit began: then the
+    coordinator knew the newer one. Deleted groups are left out. A restarted static member owns its
+    former partitions, and its former process none.
     Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
     """
     groups: dict[str, _Group] = {}
@@ -79,7 +78,7 @@ def check_generations(events: Iterable[HistoryEvent], deleted: Collection[str] =
 
 
 def _assign(group: _Group, event: HistoryEvent) -> Iterator[Finding]:
-    """Take in who owns the partition now; yield that another does in the same generation."""
+    """Note the partition's new owner; yield a finding if its generation has another owner."""
     group.newest = max(group.newest, event.generation)
     group.members[event.process] = event
     if not event.topic:
@@ -92,7 +91,7 @@ def _assign(group: _Group, event: HistoryEvent) -> Iterator[Finding]:
 
 
 def _outdated(group: _Group, commit: HistoryEvent) -> Finding | None:
-    """Return what is wrong should the commit that begins be acknowledged."""
+    """Return the finding if this commit, which begins now, is acknowledged later."""
     member = group.members.get(commit.process)
     if member is None:
         return None
@@ -105,7 +104,7 @@ def _outdated(group: _Group, commit: HistoryEvent) -> Finding | None:
 
 
 def _is_same(first: HistoryEvent, second: HistoryEvent) -> bool:
-    """Return whether both are one static member."""
+    """Return whether both assignments are of one static member."""
     return bool(first.key) and first.key == second.key
 
 

@@ -1,4 +1,4 @@
-"""I12: partitions and replicas change states as the tables have it, as controllers trace it."""
+"""I12, from traces of controllers: partitions and replicas change states as their tables allow."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ STATE_CHANGES = (*MADE, *NOT_MADE)
 
 
 def wrong_transition(event: TraceEvent) -> str | None:
-    """Return what is wrong with one of the STATE_CHANGES, None of a sound one.
+    """Return the finding's message for one of the STATE_CHANGES, None for a sound one.
 
-    A controller that attempts a transition which its own tables refuse has a bug, and one that
-    starts a replica anew which leads. That an election finds nobody, or that a partition was never
-    led, is none.
+    A controller has a bug if it attempts a transition that its own tables refuse, or makes a new
+    replica of a leader. A failed election is sound: there may be no replica that can lead.
     """
     before, after = event.detail["from_state"], event.detail["to_state"]
     if event.kind in MADE:
@@ -51,7 +50,7 @@ def wrong_transition(event: TraceEvent) -> str | None:
 
 
 def check_transitions(events: Iterable[TraceEvent]) -> CheckResult:
-    """Find changes of state that no table has, made or attempted.
+    """Find changes of state, made or attempted, that the tables do not allow.
 
     Source: docs/explanation/replication.md, "Invariants", I12.
     """
