@@ -1,4 +1,4 @@
-"""What members of a consumer group tell each other, and how their leader shares partitions out.
+"""A consumer group's subscriptions and assignments: their format, and assignment by ranges.
 
 Pure. Source: Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, version 0;
 RangeAssignor.
@@ -16,7 +16,7 @@ CONSUMER = "consumer"
 
 
 class BadAssignment(Exception):
-    """What another member said cannot be read."""
+    """The bytes of another member cannot be decoded."""
 
 
 def encode_subscription(topics: Iterable[str]) -> bytes:
@@ -25,10 +25,10 @@ def encode_subscription(topics: Iterable[str]) -> bytes:
 
 
 def decode_subscription(data: bytes) -> tuple[str, ...]:
-    """Return the topics. Later versions say more, behind them.
+    """Return the topics. Fields that later versions have behind them are ignored.
 
     Raises:
-        BadAssignment: it is torn.
+        BadAssignment: the bytes are incomplete.
     """
     return _Reader(data).topics()
 
@@ -45,10 +45,10 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions; none where nothing is said at all.
+    """Return the partitions; none where there are no bytes.
 
     Raises:
-        BadAssignment: it is torn.
+        BadAssignment: the bytes are incomplete.
     """
     return _Reader(data).assignment() if data else ()
 
@@ -56,10 +56,10 @@ def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
 def assign_ranges(
     subscriptions: Mapping[str, tuple[str, ...]], partition_counts: Mapping[str, int]
 ) -> dict[str, tuple[TopicPartition, ...]]:
-    """Return each member's partitions: of every topic a range, as even as can be.
+    """Return each member's partitions: one range of every topic, of equal sizes if possible.
 
-    subscriptions: each member's topics. The members of lower ids get one more where it does not
-    come out even.
+    subscriptions: each member's topics. Where sizes cannot be equal, members with lower ids get
+    one partition more.
     """
     assigned: dict[str, list[TopicPartition]] = {member: [] for member in sorted(subscriptions)}
     topics = sorted({topic for named in subscriptions.values() for topic in named})
@@ -81,7 +81,7 @@ def _text(text: str) -> bytes:
 
 
 class _Reader:
-    """Reads from the first byte on; what is behind is left."""
+    """Reads fields from the front; bytes behind the last field are ignored."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

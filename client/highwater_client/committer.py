@@ -1,7 +1,7 @@
 """Commits and fetches a group's offsets without being a member, one after another.
 
-As a consumer does that assigns its partitions itself. Every operation gets its outcome in the
-history: what nobody answered, or an error that may have come after the append, is unknown.
+A consumer that assigns its own partitions does the same. Every operation gets its outcome in the
+history. A commit is unknown if no answer came, or if its error may have come after the append.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OffsetCommitter:
         self._coordinator: Endpoint | None = None
 
     async def commit(self, at: TopicPartition, offset: int) -> OperationType:
-        """Commit the offset once, and return what became of it."""
+        """Send one commit of the offset, and return its outcome."""
         operation_id = self._history.begin(COMMIT, at, offset)
         coordinator = await self._find()
         if coordinator is None:
@@ -66,7 +66,7 @@ class OffsetCommitter:
         return self._end(operation_id, COMMIT, at, offset, result)
 
     async def fetch(self, at: TopicPartition) -> int | None:
-        """Return the committed offset, -1 where there is none, None where nobody says so now."""
+        """Return the committed offset, -1 where there is none, None after an error."""
         operation_id = self._history.begin(FETCH_COMMITTED, at)
         coordinator = await self._find()
         result, offset = NO_COORDINATOR, -1

@@ -1,7 +1,7 @@
 """A member of a consumer group: joins, is assigned partitions, sends heartbeats, commits, leaves.
 
-It assigns by ranges and gives up all that it has before it joins again (the eager protocol). It
-reads nothing: whoever reads is told what to read, and from where, and when to stop.
+It assigns by ranges, and gives up all partitions before it joins again (the eager protocol). It
+reads no records: `on_assigned` gets the partitions and offsets, and `on_revoked` ends them.
 Source: KIP-62, KIP-394; Kafka's ConsumerCoordinator.
 """
 
@@ -59,7 +59,11 @@ _COORDINATOR_IS_ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """heartbeat_ms: how often a heartbeat is sent. group_instance_id: of a static member."""
+    """Settings of a member.
+
+    heartbeat_ms: the interval of heartbeats.
+    group_instance_id: of a static member; None for a dynamic one.
+    """
 
     group_id: str
     topics: tuple[str, ...]
@@ -73,7 +77,7 @@ class GroupSettings:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What the member is to read in a generation: where to go on, -1 where nothing is committed."""
+    """The member's assignment. positions: the committed offsets, -1 where there is none."""
 
     generation: int
     member_id: str
@@ -81,7 +85,7 @@ class Assigned:
 
 
 class GroupMember:
-    """One member. Its generation is -1 while it is assigned nothing."""
+    """One member. Its generation is -1 while it has no assignment."""
 
     def __init__(
         self,
@@ -95,9 +99,9 @@ class GroupMember:
         on_assigned: Callable[[Assigned], None] = lambda _: None,
         on_revoked: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """history: gets what becomes of commits, and which offsets the member was told.
+        """history: gets the member's assignments, and its commits and fetches of offsets.
 
-        on_revoked: told the generation in which nothing may be read any more, at once.
+        on_revoked: called with the generation that is over: reading must stop at once.
         """
         self._runtime = runtime
         self._transport = transport
@@ -113,16 +117,16 @@ class GroupMember:
         self._stopping = runtime.event()
         self._leaves = True
         self._unknown_topics: tuple[str, ...] = ()
-        """Topics of which this leader could assign nothing, in this generation."""
+        """Topics without known partitions when this member, as the leader, last assigned."""
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
         self.last_error = ""
-        """What the coordinator said last that was not expected."""
+        """The last error: the coordinator's, or the call's."""
 
-    # ------------------------------------------------------------ from outside
+    # ------------------------------------------------------------ for the owner
 
     async def run(self) -> None:
-        """Be a member until stop(), whatever becomes of coordinators; then disconnect."""
+        """Be a member until stop(), with any number of coordinators; then disconnect."""
         failures = 0
         while not self._stopping.is_set():
             try:
@@ -141,12 +145,15 @@ class GroupMember:
             self._transport.disconnect(self._coordinator, "group")
 
     def stop(self, *, leaves: bool = True) -> None:
-        """Have it leave the group, or stay away as if it had crashed."""
+        """End run(). leaves: with a LeaveGroup; else without a word, as after a crash."""
         self._leaves = leaves
         self._stopping.set()
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> ErrorCode | None:
-        """Commit what was read in this generation; None: nobody answered, which may mean both."""
+        """Commit the offsets in this generation; return the first error.
+
+        None: no answer came, so the offsets may be committed or not.
+        """
         coordinator = self._coordinator
         if coordinator is None or self.generation == NO_GENERATION:
             return ErrorCode.ILLEGAL_GENERATION
@@ -172,9 +179,9 @@ class GroupMember:
     # ------------------------------------------------------------ one generation
 
     async def _one_generation(self) -> bool:
-        """Join, read as assigned, and return once the generation is over for this member.
+        """Join, and return once the generation is over for this member.
 
-        False: it was assigned nothing, and is to rest before it tries again.
+        False: it got no assignment, and must rest before it tries again.
         """
         coordinator = await self._find()
         if coordinator is None:
@@ -212,7 +219,7 @@ class GroupMember:
         return True
 
     async def _stay(self, coordinator: Endpoint) -> None:
-        """Send heartbeats until one says that the generation is over."""
+        """Send heartbeats until one is answered with an error, or unknown topics are there."""
         settings = self._settings
         while not await self._stopping.wait(settings.heartbeat_ms):
             request = HeartbeatRequest(
@@ -226,15 +233,15 @@ class GroupMember:
                 return
 
     async def _is_known_now(self) -> bool:
-        """Return whether a topic that was unknown when the leader assigned is there by now.
+        """Return whether a topic that the last assignment lacked is known now.
 
-        It was created since, or the broker that was asked had just started.
+        It was created since, or the broker that answered then had just started.
         """
         counts = await self._count_partitions(self._unknown_topics)
         return any((counts or {}).values())
 
     def _note(self, error: ErrorCode) -> None:
-        """Believe no longer what the error says is not so."""
+        """Forget the coordinator or the member id, where the error says that it is wrong."""
         self.last_error = error.name
         if error in _COORDINATOR_IS_ELSEWHERE:
             self._coordinator = None
@@ -292,10 +299,10 @@ class GroupMember:
         )
 
     async def _assign(self, joined: JoinGroupResponse) -> tuple[MemberAssignment, ...]:
-        """Return what the leader assigns; nothing of a topic that no broker knows yet.
+        """Return the leader's assignments; without topics that no broker knows yet.
 
         Raises:
-            CallFailed: no broker tells the topics' partitions.
+            CallFailed: no broker answers the request for the topics' partitions.
         """
         subscriptions: dict[str, tuple[str, ...]] = {}
         for member in joined.members:
@@ -315,7 +322,7 @@ class GroupMember:
         )
 
     async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int] | None:
-        """Return each topic's partitions, 0 of an unknown one; None where no broker answers."""
+        """Return each topic's number of partitions, 0 if unknown; None where no broker answers."""
         answer = await self._brokers.ask_any(
             "metadata", MetadataRequest(tuple(topics)), METADATA_TIMEOUT_MS
         )
@@ -327,7 +334,7 @@ class GroupMember:
     async def _committed(
         self, coordinator: Endpoint, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Offset] | None:
-        """Return where to go on in each partition, None where that is not told now."""
+        """Return each partition's committed offset, -1 without one; None after an error."""
         wanted = GroupToFetch(self._settings.group_id, tuple(partitions))
         begun = {at: self._history.begin(FETCH_COMMITTED, at) for at in partitions}
         request = OffsetFetchRequest((wanted,), require_stable=True)
@@ -349,9 +356,9 @@ class GroupMember:
         return {at: told[at].offset for at in partitions}
 
     async def _leave(self) -> None:
-        """Tell the coordinator, once: if it does not hear it, the session timeout will do.
+        """Send one LeaveGroup; if it is lost, the coordinator's session timeout removes the member.
 
-        A static member does not leave: it is expected back.
+        A static member sends none: it is expected back.
         """
         coordinator, settings = self._coordinator, self._settings
         if coordinator is None or not self.member_id or settings.group_instance_id is not None:

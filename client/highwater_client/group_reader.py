@@ -1,8 +1,8 @@
-"""A group's member that reads what it is assigned, commits what it has read, and comes and goes.
+"""A group's member that reads its partitions, commits its positions, and leaves and joins again.
 
-One membership follows another. After `stays_ms` the member goes: it leaves the group, or every
-other time it stays away without a word, as if it had crashed. At once a new one comes, which goes
-on at the committed offsets.
+One membership follows another. After `stays_ms` the member leaves the group; every second time it
+ends without a LeaveGroup, as after a crash. A new member joins at once and reads on from the
+committed offsets.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from highwater_core.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class GroupReaderSettings:
-    """A member of a plan's group, of one topic.
+    """Settings of a member of a plan's group, which reads one topic.
 
-    Units: commit_every_ms is how often it commits what it has read since; stays_ms is how long one
-    membership lasts, 0: to the end.
+    commit_every_ms: the interval of its commits.
+    stays_ms: how long one membership lasts; 0: to the end.
     """
 
     group_id: str
@@ -77,17 +77,17 @@ class GroupReader:
         self._member: GroupMember | None = None
         self._consumer: Consumer | None = None
         self._committed: dict[int, int] = {}
-        """By assigned partition, -1 where nothing is committed."""
+        """Committed offsets by assigned partition, -1 where there is none."""
 
     @property
     def history(self) -> list[HistoryEvent]:
         return self._recorder.events
 
     def committed(self, partition: int) -> int:
-        """Return the committed offset of a partition that it is assigned now, -1 of others."""
+        """Return the committed offset of a partition in its assignment, -1 for any other."""
         return self._committed.get(partition, -1)
 
-    # ------------------------------------------------------------ from outside
+    # ------------------------------------------------------------ for the owner
 
     async def run(self) -> None:
         """Be one member after another until stop()."""
@@ -97,7 +97,7 @@ class GroupReader:
             await self._be_a_member(leaves=memberships % 2 == 1)
 
     def stay(self) -> None:
-        """From now on go no more."""
+        """Keep the current membership from now on."""
         self._goes = False
 
     def stop(self) -> None:
@@ -105,9 +105,9 @@ class GroupReader:
         self._stopping.set()
 
     async def caught_up(self, within_ms: int) -> tuple[int, ...]:
-        """Return the partitions that it has read to the end, and whose end is committed.
+        """Return the partitions that it has read to the end and whose end it has committed.
 
-        As Consumer.caught_up: only answers to requests from now on count.
+        Only answers to requests from now on count, as in Consumer.caught_up.
         """
         consumer = self._consumer
         if consumer is None or not await consumer.caught_up(within_ms):
@@ -149,7 +149,7 @@ class GroupReader:
         member.stop(leaves=leaves or self._stopping.is_set())
 
     def _read(self, assigned: Assigned) -> None:
-        """Read on from the committed offsets, and from the start where there are none."""
+        """Read from the committed offsets, or from the start where there are none."""
         offsets = {at.partition: int(offset) for at, offset in assigned.positions.items()}
         self._committed = offsets
         if not offsets:

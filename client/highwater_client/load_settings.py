@@ -49,7 +49,7 @@ def consumer_settings(workload: Workload) -> list[ConsumerSettings]:
 def member_settings(workload: Workload) -> dict[str, GroupReaderSettings]:
     """Return the settings of each member of each group, by its name as a client.
 
-    The members of a group do not go all at once: each stays longer than those before it.
+    The members of a group leave at different times: each stays longer than the one before it.
     """
     return {
         name: GroupReaderSettings(

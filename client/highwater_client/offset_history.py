@@ -1,4 +1,4 @@
-"""What a member of a group is assigned, commits and fetches, in a client's history."""
+"""Records a group member's assignments, commits and fetches of offsets in a client's history."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from highwater_client.recorder import HistoryRecorder
 from highwater_core.ids import Offset, TopicPartition
 
 NOTHING = TopicPartition("", -1)
-"""Stands in the history for no partition at all."""
+"""The partition of an empty assignment in the history."""
 
 
 class OffsetHistory:
-    """One client's part in one group: one operation a partition."""
+    """One client's history in one group; a commit or fetch is one operation a partition."""
 
     def __init__(self, recorder: HistoryRecorder, group_id: str) -> None:
         self._recorder = recorder
@@ -31,7 +31,7 @@ class OffsetHistory:
     def end(
         self, operation_id: int, function: str, at: TopicPartition, offset: int, result: TryResult
     ) -> OperationType:
-        """Record the outcome, and return it; of a fetch that failed nothing is unknown."""
+        """Record the outcome, and return it; a failed fetch is FAIL, never unknown."""
         kind = OperationType.OK
         if result.error:
             is_unknown = function == COMMIT and result.may_be_there
@@ -44,7 +44,7 @@ class OffsetHistory:
     def assigned(
         self, generation: int, positions: Mapping[TopicPartition, Offset], instance: str | None
     ) -> None:
-        """Record what is read from now on, and from where; instance: of a static member."""
+        """Record an assignment with its start offsets. instance: of a static member, or None."""
         operation_id = self._recorder.new_operation()
         for at, offset in (positions or {NOTHING: Offset(-1)}).items():
             self._recorder.record(

@@ -1,4 +1,4 @@
-"""An idempotent producer's id: any broker gives one, and it is asked for until one does."""
+"""An idempotent producer's id: any broker is asked for one, until a broker gives one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProducerIdentity:
         self._is_asking = False
 
     def need(self, used_up_id: int | None) -> None:
-        """Have an id asked for, unless there is one beside used_up_id."""
+        """Request an id, unless the producer has one other than used_up_id."""
         if self.producer_id == used_up_id and not self._is_asking:
             self._is_asking = True
             self._scope.spawn("ProducerIdentity", self._ask())

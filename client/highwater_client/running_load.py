@@ -185,7 +185,7 @@ class RunningLoad:
         return ""
 
     async def _has_read_to_the_end(self, group: Group, members: Sequence[GroupReader]) -> bool:
-        """Return whether the members together do so in time, whoever reads what by then."""
+        """Return whether the members together have read every partition to the end in time."""
         topics = {topic.name: topic.partitions for topic in self._job.workload.topics}
         wanted = set(range(topics[group.topic]))
         end_ms = self._runtime.now_ms() + READ_WITHIN_MS

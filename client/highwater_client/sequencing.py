@@ -1,11 +1,11 @@
 """How an idempotent producer numbers one partition's batches, so that each is in the log once.
 
-A batch keeps its sequence in every try. Once one is given up, a broker would refuse all after it:
-the partition's epoch is raised, and sequences begin anew, when nothing is in flight any more. What
-may be in the log by then is not sent again under another number: its outcome stays unknown. After
-the last epoch the partition goes on under another producer id.
+A batch keeps its sequence in every try. Once a batch is given up, a broker would refuse all later
+batches. So when no request is in flight any more, the partition's producer epoch is raised, and
+sequences begin anew. A batch that may be in the log is not sent again under another sequence: its
+outcome stays unknown. After the last epoch the partition takes another producer id.
 Source: KIP-98, KIP-360. Deviation: Kafka's clients raise the epoch of all partitions together, and
-send again what may be there.
+send batches again that may be in the log.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ MAX_PRODUCER_EPOCH = 2**15 - 1
 class Sequencer:
     """One partition's producer epoch and sequences.
 
-    Invariant: at most MAX_IN_FLIGHT batches have a sequence and no outcome: as many as brokers
-    remember of a producer.
+    Invariant: at most MAX_IN_FLIGHT batches have a sequence and no outcome: brokers remember that
+    many batches of a producer.
     """
 
     def __init__(self) -> None:
         self.used_up_id: int | None = None
-        """The producer id whose epochs are used up here: another one must be had then."""
+        """The producer id whose epochs this partition has used up; None while it needs no other."""
         self._producer_id: int | None = None
-        """The id since the first batch, or since the first one after the last epoch."""
+        """The partition's id; None before its first batch, and after the id's last epoch."""
         self._producer_epoch = 0
         self._next_sequence = 0
         self._unsettled: dict[int, None] = {}
         """The numbers of batches with a sequence and without an outcome, the oldest first."""
         self._in_flight = 0
         self._is_broken = False
-        """Whether a sequence is missing for good: those after it cannot be sent."""
+        """Whether a sequence is missing for good, so that no later one can be sent."""
 
     def may_send(self, queue: PartitionQueue) -> bool:
-        """Return whether the queue's next batch may leave."""
+        """Return whether the queue's next batch may be sent."""
         if self._is_broken:
             return False
         return bool(queue.retries) or len(self._unsettled) < MAX_IN_FLIGHT
 
     def number(self, batch: PendingBatch, producer_id: int) -> None:
-        """Give the batch, which leaves now, its sequence if it has none yet.
+        """Give the batch, which is sent now, its sequence if it has none yet.
 
-        producer_id: taken for the partition if it has none yet.
+        producer_id: the partition's id from now on, if it has none.
         """
         self._in_flight += 1
         if batch.number in self._unsettled:
@@ -62,7 +62,7 @@ class Sequencer:
         self._next_sequence = (self._next_sequence + len(batch.records)) & MAX_SEQUENCE
 
     def judged(self, batch: PendingBatch, result: TryResult) -> TryResult:
-        """Return how the batch's try ended: it may only have come before an older one."""
+        """Return the try's result; a batch that arrived before an older one may be retried."""
         self._in_flight -= 1
         is_early = batch.number != next(iter(self._unsettled))
         if is_early and result.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER.name:
@@ -78,7 +78,7 @@ class Sequencer:
             self._is_broken = True
 
     def begin_anew(self, queue: PartitionQueue) -> list[PendingBatch]:
-        """Raise the epoch if that is due and possible; return what is not to be sent again."""
+        """Raise the epoch if that is due and possible; return batches not to be sent again."""
         if not self._is_broken or self._in_flight:
             return []
         self._is_broken = False
