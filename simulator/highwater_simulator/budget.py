@@ -14,7 +14,8 @@ def within_budget(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
     Kafka acknowledges before it syncs: it survives fewer such losses than min.insync.replicas,
     which is at least two in these schedules. All losses of one broker count as one, since the
-    others have its records. A broker that a step names by its role may be another one each time.
+    other replicas have its records. A step that names a broker by its role may mean another broker
+    each time.
     """
     kept: list[Step] = []
     loser: str | None = None

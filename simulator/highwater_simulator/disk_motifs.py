@@ -1,7 +1,7 @@
-"""Motifs of disks: damage that a start finds, faults during recovery, losses that it must remember.
+"""Motifs of disks: damage found at a start, faults during recovery, losses to be remembered.
 
-See motifs; these came later, and are drawn from streams of their own. In each of them only one
-broker's disk loses data, perhaps several times: see budget.
+Each has a random stream of its own. In each only one broker's disk loses data, perhaps several
+times: see budget.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _RECOVERING = "during_log_recovery"
 def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
     """A broker starts with a damaged log within one boot; brokers with whole logs are down.
 
-    Perhaps it dies once more while it recovers. Source: KIP-966; a start that forgets the loss.
+    Perhaps it dies once more while it recovers, and its next start forgets the loss.
+    Source: KIP-966.
     """
     damaged, *others = t.draw.shuffled(t.brokers)
     flip_ms, back_ms = at_ms + t.draw.of((5, 400, 1_400)), t.draw.of(_SHORT_MS)

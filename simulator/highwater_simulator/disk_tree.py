@@ -25,7 +25,7 @@ class FileNode:
     unsyncable_from: int | None = None
     """From here on the bytes of a failed sync are lost; later syncs do not write them either."""
     failure_told_to: int = 0
-    """The incarnation that got its error; later ones cannot know of it."""
+    """The incarnation that got the sync's error; later incarnations cannot know of it."""
 
     def pread(self, position: int, length: int) -> bytes:
         with memoryview(self.content) as content:  # one copy, not two

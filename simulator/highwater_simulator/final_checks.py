@@ -62,8 +62,9 @@ def check_end(
 ) -> Iterator[Finding]:
     """Yield the violations in each partition's log and in the clients' histories of it.
 
-    high_watermarks: of the partitions that are led, which can be read to the end.
-    committed_ends: of the others; what compaction took is below, though no leader says so now.
+    high_watermarks: of the partitions with a leader; consumers can read them to the end.
+    committed_ends: committed end offsets of the other partitions; compaction may remove records
+    below.
     retention: old segments may be gone; then offsets below the highest first segment of the
     replicas are not checked.
     """
@@ -116,7 +117,7 @@ def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iter
 def _promised(
     senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
 ) -> list[Acknowledged]:
-    """Return what was acknowledged with acks=all, of partitions of which disks lost nothing."""
+    """Return acks=all records that were acknowledged, of partitions without lost records."""
     lost = {excuse.topic_partition for excuse in excuses}
     return [
         ack

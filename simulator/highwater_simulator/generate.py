@@ -146,7 +146,7 @@ def _topology(draw: Draw, preset: Preset) -> PlanTopology:
 
 
 def _with_room_to_join(draw: Draw, topology: PlanTopology) -> PlanTopology:
-    """Return the topology with more brokers, and settings that let one lag and keep its session."""
+    """Return the topology with more brokers; its settings let a broker lag and keep its session."""
     session_timeout_ms = draw.of((900, 2_500, 6_000))
     joins = {
         "session_timeout_ms": session_timeout_ms,

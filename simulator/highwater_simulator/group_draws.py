@@ -1,4 +1,4 @@
-"""Draws groups for a plan, and faults that are aimed at their coordinators and members."""
+"""Draws groups for a plan, and faults of their coordinators and members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOR_MS = (50, 400, 900, 2_000)
 def with_groups(plan: Plan, draw: Draw, *, may_lose: bool) -> Plan:
     """Return the plan with one or two groups.
 
-    may_lose: whether a disk may lose data, which committed offsets are to survive.
+    may_lose: whether a disk may lose data; then committed offsets need two replicas in sync.
     """
     topics = plan.workload.topics
     groups = tuple(_group(draw, draw.of(topics).name) for _ in range(draw.of((1, 1, 2))))
@@ -31,7 +31,7 @@ def with_groups(plan: Plan, draw: Draw, *, may_lose: bool) -> Plan:
         "offsets_topic_min_insync_replicas": 2 if may_lose else draw.of((1, 2)),
         "offsets_commit_timeout_ms": draw.of((300, 1_000, 5_000)),
     }
-    if draw.chance(0.3):  # the offsets are compacted all the while
+    if draw.chance(0.3):  # __consumer_offsets is compacted throughout the run
         settings["offsets_topic_segment_bytes"] = SMALL_SEGMENT_BYTES
         settings["log_cleaner_backoff_ms"] = draw.of((100, 300))
     topology = plan.topology
@@ -56,7 +56,7 @@ def _group(draw: Draw, topic: str) -> Group:
 
 
 def _steps(plan: Plan, draw: Draw) -> list[Step]:
-    """Return faults of coordinators and members; before the first group asks there is none."""
+    """Return faults of coordinators and members, from when the first group has a coordinator."""
     members = client_names(plan.workload)[-plan.workload.groups[0].members :]
     brokers = tuple(range(plan.topology.brokers))
     makes: tuple[Callable[[], f.Fault], ...] = (

@@ -1,6 +1,6 @@
-"""Motifs of messages that arrive late, twice or never, and of operators in the middle of them.
+"""Motifs of messages that arrive late, twice or never, perhaps while an operator works.
 
-See motifs; these came later, and are drawn from streams of their own.
+Each has a random stream of its own.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def copies_of_commands(t: Targets, at_ms: int) -> list[Step]:
 def contested_election(t: Targets, at_ms: int) -> list[Step]:
     """Controllers with different delays to ZooKeeper stand for one election; the winner dies.
 
-    If each is slower than the last by about half, it reads before the quicker one has written, and
-    writes its decision once the quicker one is dead. Source: KAFKA-6082.
+    If each controller is slower than the one before by about half, it reads before the quicker one
+    has written, and writes its decision after the quicker one's death. Source: KAFKA-6082.
     """
     gone = When(Observed.EVENT, event="controller_elected", then_after_ms=t.draw.of((0, 0, 10)))
     late_ms, percent = t.draw.of((40, 70, 120)), t.draw.of((130, 150, 180))
@@ -141,7 +141,7 @@ def contested_election(t: Targets, at_ms: int) -> list[Step]:
 def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
     """min.insync.replicas is raised and lowered while replicas leave the ISR one after the other.
 
-    Source: KIP-966: a replica that was eligible to lead may no longer be.
+    Source: KIP-966: a replica may lose its eligibility to lead.
     """
     topic = t.topic()
     first, second, third = (*t.draw.shuffled(t.brokers), "broker-0", "broker-1")[:3]
@@ -157,10 +157,10 @@ def lowered_minimum(t: Targets, at_ms: int) -> list[Step]:
 
 
 def unread_minimum(t: Targets, at_ms: int) -> list[Step]:
-    """min.insync.replicas is raised; a replica leaves the ISR before its leader has read that.
+    """A replica leaves the ISR before its leader has read that min.insync.replicas was raised.
 
-    The controller has read it, and takes the replica for eligible. Then it alone is left. Source:
-    KIP-966.
+    The controller has read the new minimum, and takes the replica for eligible to lead. Then this
+    replica alone is left. Source: KIP-966.
     """
     at, late_ms = t.partition(), t.draw.of((250, 600))
     leader, gone_ms = f"leader of {at}", t.draw.of((1_500, 2_500))

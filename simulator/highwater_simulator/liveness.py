@@ -1,7 +1,7 @@
 """The state that a healed cluster must reach: L1-L10, checked until nothing is missing.
 
-The core are the nodes that were healed for good. It must make progress whatever the other nodes do.
-Progress that needs the others is excused only where that is computed.
+The core are the nodes that were healed for good. It must make progress without the other nodes.
+Missing progress is excused only where a check computes that it needs another node.
 Source: docs/explanation/replication.md, "Liveness"; docs/explanation/simulator.md.
 """
 
@@ -49,9 +49,9 @@ class Core:
 
 
 def extend_core(world: World, core: Core) -> Core:
-    """Return the core with an ISR member of each partition, which may lead it.
+    """Return the core, extended so that it has a member of every ISR: one that may lead.
 
-    A member whose log folder has failed is about to leave the ISR, if others are in it.
+    A member with a failed log folder is chosen only if the ISR has no other: it will leave the ISR.
     """
     brokers = list(core.brokers)
     for at in partitions_of(world):
@@ -138,7 +138,7 @@ def hosted_high_watermarks(world: World, core: Core) -> HighWatermarks:
 def not_checkpointed(world: World, had: HighWatermarks) -> Iterator[Missing]:
     """Yield each earlier high watermark that is not on its broker's disk yet (I15).
 
-    Topics that were deleted since need none, nor do later topics of their names.
+    Topics that were deleted since, and later topics of their names, need no checkpoint.
     """
     listed = {broker: checkpointed_high_watermarks(world, broker) for broker, _, _ in had}
     for (broker, at, topic_id), high_watermark in had.items():

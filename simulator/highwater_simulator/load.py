@@ -1,4 +1,4 @@
-"""A plan's clients in a world: producers, consumers, groups, and one that creates topics."""
+"""A plan's clients in a world: producers, consumers, groups, and one client for topics."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ class Load:
     # ------------------------------------------------------------ clients that die
 
     def kill(self, name: str) -> tuple[str, ...]:
-        """Kill the client of that name, or all, if it runs; return the names of the killed ones."""
+        """Kill the running client of that name, or all; return the names of the killed clients."""
         killed = [each for each in self._clients if name in (ANY, each.name) and each.is_alive]
         for each in killed:
             each.kill()
         return tuple(each.name for each in killed)
 
     def start_again(self, names: Sequence[str] | None = None) -> None:
-        """Start the next incarnation of those of these names, or of all, that do not run."""
+        """Start the next incarnation of stopped clients: of these names, or all."""
         for each in self._clients:
             if not each.is_alive and (names is None or each.name in names):
                 each.start_again()
@@ -192,14 +192,14 @@ class Load:
             client.begin()
 
     def stop_writing(self) -> None:
-        """Have producers write no more, and the members of groups stay."""
+        """Stop the producers, and let groups keep their members."""
         for producer in self.producers:
             producer.now.stop()
         for member in self.members.values():
             member.now.stay()
 
     def has_stopped_writing(self) -> bool:
-        """Return whether every record of the plan has its outcome."""
+        """Return whether every producer has stopped, with an outcome of each record."""
         return all(each.task is None or each.task.is_done() for each in self.producers)
 
     def have_read_up_to(self, high_watermarks: dict[TopicPartition, int]) -> bool:
@@ -212,7 +212,7 @@ class Load:
         )
 
     def group_that_lags(self, high_watermarks: dict[TopicPartition, int]) -> str:
-        """Return a group that has not committed these offsets of its topic, "" without one."""
+        """Return a group that has not committed these offsets of its topic; "" if all have."""
         workload = self._plan.workload
         for number, group in enumerate(workload.groups):
             members = [self.members[name].now for name in member_names(workload, number)]
@@ -224,7 +224,7 @@ class Load:
         return ""
 
     def sent(self) -> list[SentBy]:
-        """Return the producers' histories, with their promises."""
+        """Return the producers' histories, with acks and idempotence."""
         found = [
             SentBy(incarnation.history, planned.acks, planned.idempotent)
             for producer, planned in zip(self.producers, self._plan.workload.producers, strict=True)
@@ -233,7 +233,7 @@ class Load:
         return [*found, SentBy(self.admin.history, -1)]
 
     def read(self, *, groups_to_the_end: bool) -> list[ReadBy]:
-        """Return the consumers' histories, and of each group one for all members together."""
+        """Return the consumers' histories, and one history for each group: of all its members."""
         workload = self._plan.workload
         consumers = [
             ReadBy(incarnation.history, planned.topic, to_the_end=incarnation is consumer.now)
@@ -251,7 +251,7 @@ class Load:
         return [*consumers, *groups]
 
     def _history_of(self, members: Sequence[str]) -> list[HistoryEvent]:
-        """Return the history of these members together, in the order of time."""
+        """Return the events of these members, by time."""
         found = [
             event
             for name in members

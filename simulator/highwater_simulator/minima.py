@@ -1,4 +1,4 @@
-"""What a topic's configuration says at a moment: how many in sync commit, what is compacted."""
+"""A topic's configuration at a moment: min.insync.replicas, and whether it is compacted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DEFAULT = 1
 
 
 def configured_minimum(world: World, topic: str) -> int:
-    """Return what the topic's configuration in ZooKeeper says, else the default."""
+    """Return min.insync.replicas of the topic's configuration in ZooKeeper, else the default."""
     return int(_configured(world, topic).get(KEY, _DEFAULT))
 
 
 def is_compacted(world: World, topic: str) -> bool:
-    """Return whether the topic's logs are to be compacted."""
+    """Return whether the topic's cleanup.policy asks for compaction."""
     return "compact" in _configured(world, topic).get(CLEANUP_POLICY, "")
 
 
@@ -34,5 +34,5 @@ def _configured(world: World, topic: str) -> Mapping[str, str]:
 
 
 def least_in_sync(world: World, topic: str, replica_count: int) -> int:
-    """Return the number in effect; more than there are replicas means all (KAFKA-15583)."""
+    """Return the minimum in effect: never more than the number of replicas (KAFKA-15583)."""
     return min(configured_minimum(world, topic), replica_count)

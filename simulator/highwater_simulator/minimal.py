@@ -42,7 +42,7 @@ def _without_one_part(
 ) -> tuple[Item, ...] | None:
     """Return the items without the first of `parts` equal parts that is not needed to fail."""
     edges = [len(items) * part // parts for part in range(parts + 1)]
-    for number in reversed(range(parts)):  # the last items are most often an aftermath
+    for number in reversed(range(parts)):  # the last items are most often not needed
         rest = items[: edges[number]] + items[edges[number + 1] :]
         if len(rest) < len(items) and rest and fails(rest):
             return rest

@@ -42,7 +42,7 @@ def _file_answers(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """min.insync.replicas is the number of replicas, or more, which means all."""
+    """min.insync.replicas is the number of replicas, or higher, which has the same effect."""
     topic = plan.workload.topics[0]
     if given.is_about_joins or topic.replication_factor < 3 or not draw.chance(0.12):
         return plan
@@ -51,7 +51,7 @@ def _many_in_sync(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _retention(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Segments are small, and retention removes old ones, perhaps those at which logs diverge."""
+    """Segments are small, and retention removes old ones, perhaps where logs diverge."""
     if not draw.chance(0.15):
         return plan
     kept = draw.of((("retention_bytes", 700), ("retention_bytes", 2_500), ("retention_ms", 1_200)))
@@ -218,8 +218,8 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
     more = _with_steps(plan, motif(targets, draw.between(0, plan.quiet_after_ms // 2)))
     if motif is not late_answers:
         return more
-    # Late answers are awaited, and all of them are read late. A producer of its own goes on writing
-    # while leadership changes, for records that no other replica has yet.
+    # Every answer is read late, and the run waits for late answers. A producer of its own writes on
+    # while leadership changes, so that there are records that no other replica has yet.
     more = _with_settings(more, {"replica_fetch_timeout_ms": 1_500})
     more = replace(more, network=replace(more.network, sends_file_from_bytes=1))
     busy = Producer(
@@ -233,7 +233,7 @@ def _more_motifs(plan: Plan, draw: Draw, given: Given) -> Plan:
 def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A bit flips in the identity of the disk that loses data in this plan, or of another.
 
-    Not where the first loss is of a broker that is named by its role: see budget.
+    The plan stays unchanged if its first loss names a broker by its role: see budget.
     """
     if not given.may_lose or not draw.chance(0.12):
         return plan
@@ -312,7 +312,7 @@ def _compacted(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 
 def _idempotent(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Producers are idempotent, those that may be: most retry soon, so that they send twice."""
+    """Producers with acks=all are idempotent; most retry soon, so that they send batches twice."""
     if not draw.chance(0.3):
         return plan
     producers = tuple(
@@ -327,12 +327,12 @@ def _idempotent(plan: Plan, draw: Draw, given: Given) -> Plan:
         for each in plan.workload.producers
     )
     plan = replace(plan, workload=replace(plan.workload, producers=producers))
-    # Small segments: their snapshots are what a broker that starts again begins with.
+    # Small segments: a restarted broker begins with their producer snapshots.
     return _with_settings(plan, {"segment_bytes": 600}) if draw.chance(0.3) else plan
 
 
 def _groups(plan: Plan, draw: Draw, given: Given) -> Plan:
-    """Groups read as well, and commit what they have read."""
+    """Groups read as well, and commit their positions."""
     return with_groups(plan, draw, may_lose=given.may_lose) if draw.chance(0.25) else plan
 
 

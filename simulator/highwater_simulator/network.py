@@ -1,4 +1,4 @@
-"""Links between hosts, and connections over them: latency, order, faults; nothing of requests.
+"""Links between hosts, and connections over them: latency, order, faults. It knows no requests.
 
 A link is directed, source -> target : plane. Each has two random streams, one for its latencies and
 one for its faults, so that traffic or a fault on one link does not shift another's draws.
@@ -291,8 +291,8 @@ class Pipe:
 class Connection:
     """Two pipes, from the opener of a connection to its acceptor and back.
 
-    Both learn of a reset at once. That the opener closed it, or died, the acceptor learns after all
-    earlier messages: late or never where the link is cut.
+    Both learn of a reset at once. The acceptor learns that the opener has closed it, or died, after
+    all earlier messages: late or never where the link is cut.
     """
 
     def __init__(

@@ -1,8 +1,11 @@
 """Runs one plan: start, faults under load, healing, progress, and the checks of the end.
 
-A run depends on its plan (and the planted bug) alone. Phases: the topics exist and are replicated;
-faults until quiet_after_ms; the core is healed for good, and must make progress within a bound; the
-last reads; the checks of the end.
+A run depends on its plan and on the planted bug alone. Its phases:
+- the topics are created and replicated;
+- faults, until quiet_after_ms;
+- the core is healed for good, and must make progress within a bound;
+- the last reads;
+- the checks of the end.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ class RunResult:
     faults_begin_ns: int | None = None
     """The virtual time from which the plan's steps count, None where the run ended before."""
     groups_are_served: bool = True
-    """Whether groups could go on at the end: healed nodes coordinate and commit."""
+    """Whether healed nodes could coordinate every group at the end, and commit its offsets."""
 
     @property
     def passed(self) -> bool:
@@ -283,7 +286,7 @@ class PlanRun:
         return all(self._takes_records(core, at, replicas) for at, replicas in offsets.items())
 
     def _probe_one(self, at: TopicPartition, value: str, *, is_acknowledged: bool = True) -> None:
-        """Send a record; it must be acknowledged, or must not."""
+        """Send a record, and check that it is acknowledged, or that it is not."""
         outcomes: list[str] = []
 
         async def send() -> None:
@@ -326,11 +329,11 @@ class PlanRun:
             return
 
     def _probe_minimum(self, core: Core) -> None:
-        """I17: with fewer in sync than a changed minimum asks for nothing is acknowledged.
+        """I17: no record is acknowledged with fewer replicas in sync than a changed minimum.
 
-        In the course of the run a broker may not have read it yet, which is no fault of its own; by
-        now it has. A leader's ISR is cut off from it alone, and lags. Asked of the
-        first partition that needs others in sync; where there is none, the mark is not reached.
+        During the run a broker may not have read the new minimum yet; by now it must have. The ISR
+        members are cut off from their leader alone, and lag. Tested on the first partition with a
+        minimum of at least two; without one the mark is not reached.
         """
         self.world.kernel.run_for(CONFIG_WITHIN_MS)
         self.oracle.minima_are_known()
@@ -462,12 +465,12 @@ class PlanRun:
 
 
 def _changes_minimum(plan: Plan) -> bool:
-    """Return whether a step changes how many must be in sync."""
+    """Return whether a step changes min.insync.replicas."""
     return any(isinstance(step.do, ChangeConfig) and step.do.key == KEY for step in plan.steps)
 
 
 def _rebalanced_within_ms(plan: Plan) -> int:
-    """Return the time for groups to miss a member, agree on who reads what, and go on reading."""
+    """Return the time in which groups expire a lost member, rebalance and read on."""
     groups = plan.workload.groups
     waits_ms = (each.session_timeout_ms + each.request_timeout_ms for each in groups)
     return TRIES_TO_REBALANCE * max(waits_ms, default=0)

@@ -103,7 +103,7 @@ class Summary:
     is_mutant: bool = False
     """Whether its plan was mutated from others instead of generated from the seed alone."""
     fails_anyway: bool = False
-    """Whether its plan fails without the planted bug as well."""
+    """Whether its plan also fails without the planted bug."""
 
     @property
     def fails(self) -> bool:

@@ -1,8 +1,7 @@
 """Clients with requests that no sound client sends: nodes must live on, and serve other clients.
 
-What they send goes through the codecs, by the listener for those outside the network, to a topic of
-their own, which no other client reads. A step's `count` says how often they send, and which
-variant.
+Their requests go through the codecs and the listener for clients outside the network, to a topic of
+their own that no other client reads. A step's `count` says how often they send, and which variant.
 """
 
 from __future__ import annotations

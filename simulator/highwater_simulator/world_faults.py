@@ -37,8 +37,9 @@ def _nothing() -> None:
 class WorldFaults:
     """Applies faults.
 
-    Several of one kind may overlap on one link, node, disk or server, which is healed once all have
-    ended. Of their values (delay, loss) that of the fault that began last counts; see Overlaps.
+    Several faults of one kind may overlap on one link, node, disk or server. The target is healed
+    once all have ended; until then the value (delay, loss) of the fault that began last counts. See
+    Overlaps.
     """
 
     def __init__(self, world: World, oracle: Oracle) -> None:

@@ -1,7 +1,7 @@
-"""I14: one coordinator a group, which acknowledges what is committed and tells no less.
+"""I14: a group has one coordinator; acknowledged offsets are committed, and fetched later.
 
-A coordinator that does not know that it was deposed may tell what it knew: a client that asks it
-has not heard of its successor. What it appends counts no more.
+A coordinator that does not know that it was deposed may answer a fetch with offsets of its own
+epoch: its client has not heard of the successor. Records that it appends are never committed.
 Source: docs/explanation/replication.md, "Invariants", I14; docs/reference/catalogue.md, row 22.
 """
 
@@ -40,7 +40,7 @@ STEP_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class _Value:
-    """An offset as the log has it; -1 for a tombstone."""
+    """A record of a committed offset. at: the record's own offset. offset: -1 for a tombstone."""
 
     at: int
     leader_epoch: int
@@ -50,14 +50,14 @@ class _Value:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is committed in one offsets partition, read so far."""
+    """The committed records of one offsets partition, up to read_up_to."""
 
     read_up_to: int = 0
     values: dict[Key, list[_Value]] = field(default_factory=dict)
 
 
 class CoordinatorChecks:
-    """Judges what coordinators hold, and what they answer."""
+    """Judges the groups that coordinators hold, and their answers."""
 
     def __init__(self, world: World, places: GroupPlaces, report: Report) -> None:
         self._world = world
@@ -65,10 +65,10 @@ class CoordinatorChecks:
         self._report = report
         self._kept: dict[PartitionOracle, _Kept] = {}
 
-    # ------------------------------------------------------------ who coordinates
+    # ------------------------------------------------------------ terms
 
     def check_owner(self, broker: int, hosted: Partition) -> None:
-        """A broker has a term exactly while it leads, and no groups but of terms it has loaded."""
+        """A broker has a term exactly while it leads, and groups only of terms that are loaded."""
         node = self._world.broker_node(broker)
         if node is None:
             return
@@ -93,12 +93,12 @@ class CoordinatorChecks:
                     -1,
                 )
 
-    # ------------------------------------------------------------ what they answer
+    # ------------------------------------------------------------ answers
 
     def judgements(
         self, broker: int, request: object, response: object
     ) -> Iterator[Callable[[], None]]:
-        """Yield what is to be judged once the event of this answer is over."""
+        """Yield the checks of this answer, to be called once its event is over."""
         if isinstance(request, OffsetCommitRequest) and isinstance(response, OffsetCommitResponse):
             for item, told in zip(request.partitions, response.partitions, strict=True):
                 if told.error is ErrorCode.NONE:
@@ -163,16 +163,16 @@ class CoordinatorChecks:
         hosted = None if found is None else self._world.hosted(broker, found[0])
         return None if hosted is None or not hosted.is_leader else int(hosted.leader_epoch)
 
-    # ------------------------------------------------------------ what is committed
+    # ------------------------------------------------------------ committed offsets
 
     def _kept_of(self, group_id: str) -> tuple[TopicPartition, _Kept] | None:
-        """Return the group's partition and its committed offsets; None where none can be asked."""
+        """Return the group's partition and its committed offsets; None if they are not known."""
         found = self._places.find(group_id)
         kept = None if found is None else self._read(*found)
         return None if found is None or kept is None else (found[0], kept)
 
     def _read(self, at: TopicPartition, partition: PartitionOracle) -> _Kept | None:
-        """Return all that is committed by now; None where no replica can be read."""
+        """Return the partition's committed offsets; None if no replica can be read to their end."""
         kept = self._kept.setdefault(partition, _Kept())
         end_offset = partition.committed.end_offset
         for broker in self._world.brokers:

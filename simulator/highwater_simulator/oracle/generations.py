@@ -1,8 +1,8 @@
-"""I21: one owner of a partition in a generation; nobody of an older one is taken for a member.
+"""I21: a partition has one owner in a generation; no member of an older generation is accepted.
 
-What a coordinator answers counts while it leads in ZooKeeper, too: one that does not know that it
-was deposed may go by what it knew, and acknowledges nothing (I14). Assignments are read as Kafka's
-consumers write them; of other protocols nothing is known.
+Only answers of the leader in ZooKeeper are judged: a coordinator that does not know that it was
+deposed may answer from old groups, and acknowledges no commit (I14). Only assignments in the format
+of Kafka's consumers are judged.
 Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
 """
 
@@ -27,33 +27,33 @@ from highwater_wire.kafka.group_messages import (
 
 Report = Callable[[TopicPartition | None, str, str, int], None]
 OfMember = HeartbeatRequest | OffsetCommitRequest
-"""What only a member of the current generation is answered without an error."""
+"""Requests that only a member of the current generation may have answered without an error."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What members of a group were told."""
+    """The assignments that members of one group got."""
 
     generation: int = -1
-    """The latest that anybody was assigned something in."""
+    """The latest generation in which any member got an assignment."""
     owners: dict[TopicPartition, SyncGroupRequest] = field(default_factory=dict)
-    """Of that generation."""
+    """The owners of partitions in that generation."""
     instances: dict[str, str] = field(default_factory=dict)
-    """Member ids by instance id, as they were assigned something last."""
+    """Member ids by instance id, by their latest assignments."""
 
 
 class GenerationChecks:
-    """Judges what members of groups are told."""
+    """Judges the answers to members of groups."""
 
     def __init__(self, places: GroupPlaces, report: Report) -> None:
         self._places = places
         self._report = report
         self._told: dict[str, _Told] = {}
         self._doubts: dict[int, str] = {}
-        """By id of a request that is not answered yet, why it must be refused."""
+        """Why requests without an answer yet must be refused, by the id of the request object."""
 
     def asked(self, request: object) -> None:
-        """Take note of a member's request: by what was told until now it is judged."""
+        """Note whether the request must be refused, by the assignments up to now."""
         if not isinstance(request, OfMember) or request.generation < 0:
             return
         self._doubts.pop(id(request), None)
@@ -75,7 +75,7 @@ class GenerationChecks:
     def judgements(
         self, broker: int, request: object, response: object
     ) -> Iterator[Callable[[], None]]:
-        """Yield what is to be judged once the event of this answer is over."""
+        """Yield the checks of this answer, to be called once its event is over."""
         if isinstance(request, SyncGroupRequest) and isinstance(response, SyncGroupResponse):
             is_told = response.error is ErrorCode.NONE and response.protocol_type == CONSUMER
             if is_told and self._places.is_led_by(broker, request.group_id):
@@ -126,7 +126,7 @@ class GenerationChecks:
 
 
 def _is_same(first: SyncGroupRequest, second: SyncGroupRequest) -> bool:
-    """Return whether both are of one member; a static one is by its instance."""
+    """Return whether both requests are of one member: by its instance id if it is static."""
     if first.group_instance_id is not None:
         return first.group_instance_id == second.group_instance_id
     return first.member_id == second.member_id

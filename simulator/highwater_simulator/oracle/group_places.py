@@ -1,4 +1,4 @@
-"""Where groups are kept, as ZooKeeper has it."""
+"""Finds a group's offsets partition, by ZooKeeper."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class GroupPlaces:
         self._partitions = partitions
 
     def find(self, group_id: str) -> tuple[TopicPartition, PartitionOracle] | None:
-        """Return the group's partition; None where nothing can be asked of it.
+        """Return the group's partition; None if there is none, or if disks lost its records.
 
-        Once records were lost by disks, what was acknowledged may be lost with them.
+        Acknowledged commits may then be lost as well.
         """
         path = znodes.topic_path(OFFSETS_TOPIC)
         znode = self._world.zookeeper.data(path)

@@ -1,4 +1,4 @@
-"""What must hold of one partition after every event: I1-I5, I7, I9-I12, I17, I19 where state shows.
+"""Checks one partition after every event: I1-I5, I7, I9-I12, I17 and I19, by its state.
 
 A record is committed once any leader's high watermark has been above it. It must then be on every
 ISR member and stay, unchanged, on every later leader.
@@ -264,9 +264,9 @@ class PartitionOracle:
     ) -> None:
         """Commit the records below the leader's high watermark; check that members hold them.
 
-        known_isr: as the leader knows it, () of a leader that has not heard of its partition's
-        epoch yet. That one may count brokers that have been taken out of the ISR, and perhaps lost
-        their replicas, since; the ISR that is written must hold what it commits all the same.
+        known_isr: the ISR as the leader knows it; () if the leader has not heard of its partition's
+        epoch yet. Such a leader may count brokers that have left the ISR since, and perhaps lost
+        their replicas. The ISR in ZooKeeper must hold the records that it commits all the same.
         """
         first = shadow.chain.index_below(self.committed.end_offset) + 1
         for index, batch in enumerate(shadow.chain.batches[first:], first):
@@ -331,8 +331,8 @@ class PartitionOracle:
     def assignment_written(self, before: tuple[int, ...]) -> None:
         """I18: replicas are removed only once the remaining ones have the committed records.
 
-        That is all of the remaining ones. For a cancelled reassignment it is enough that the ISR
-        loses no member, or still has enough members for acknowledgements.
+        All of the remaining replicas must have them. For a cancelled reassignment it is enough that
+        the ISR loses no member, or keeps enough members for acknowledgements.
         """
         removed = [broker for broker in before if broker not in self.assigned_replicas]
         if not removed or self.leadership is None:
