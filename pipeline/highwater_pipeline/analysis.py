@@ -1,6 +1,6 @@
-"""One analysis of a store: checks and metrics computed, and small enough to be shown.
+"""One analysis of a store: the results of checks and metrics, small enough to be shown.
 
-What is large stays in Spark: of findings and failovers a bounded sample leaves it, with the count
+Large results stay in Spark: a bounded sample of findings and of failovers leaves it, with the count
 of all.
 """
 
@@ -41,7 +41,7 @@ DRAWN_MAX = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At most so many rows, in their order, of how many there are."""
+    """The first rows of a result, and the count of all its rows."""
 
     rows: tuple[Row, ...]
     total: int
@@ -49,17 +49,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Rows by column name; what each is says the function that computed it."""
+    """Rows by column name. The function that computes a field documents its columns."""
 
     runs: Sample
     verdicts: tuple[Row, ...]
     examined: tuple[Row, ...]
-    """(run_id, check, examined, found), of the checks that apply to the run."""
+    """(run_id, check, examined, found) for each check that applies to the run."""
     findings: Sample
     quarantine: Sample
     failovers: Sample
     medians: tuple[Row, ...]
-    """Of failovers by split and GROUP: split, GROUP, count, median, low, high (ms)."""
+    """Failover times by split and GROUP: split, GROUP, count, median, low, high (ms)."""
     latencies: tuple[Row, ...]
     fetches: tuple[Row, ...]
     outages: Sample
@@ -69,7 +69,7 @@ class Analysis:
 
     @property
     def outcome(self) -> Outcome:
-        """Return fail when a run fails, else unknown when one is or there is none, else pass."""
+        """Return fail if any run fails, else unknown if any is unknown or there is none, else pass."""
         outcomes = {row["outcome"] for row in self.verdicts}
         if Outcome.FAIL in outcomes:
             return Outcome.FAIL
@@ -162,7 +162,7 @@ def _failovers(tables: Tables) -> tuple[Sample, tuple[Row, ...]]:
 
 
 def _all(frame: DataFrame, order: Sequence[str]) -> tuple[Row, ...]:
-    """Return the rows of a frame that has one or a few a run; nulls first."""
+    """Return the rows of a frame with few rows a run, sorted by these columns; nulls first."""
     rows = [row.asDict() for row in frame.collect()]
     return tuple(sorted(rows, key=lambda row: [(row[c] is not None, row[c]) for c in order]))
 

@@ -1,4 +1,4 @@
-"""Several queries at once: one is planned while another one's stages run."""
+"""Several queries at once: one is planned while the stages of another run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AT_ONCE = 2
 
 @contextmanager
 def queries_at_once() -> Iterator[ThreadPoolExecutor]:
-    """Give a pool; what is still queued when the block ends with an error is never begun."""
+    """Give a pool of threads. If the block ends with an error, queued queries never begin."""
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         yield pool

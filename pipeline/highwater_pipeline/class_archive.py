@@ -1,7 +1,7 @@
-"""Records an archive of the classes that Spark loads: its JVM maps that and reads no jars.
+"""Records an archive of the classes that Spark loads, which its JVM maps instead of reading jars.
 
-`python -m highwater_pipeline.class_archive` does it, once for an environment and its Java, as the
-last step of setting up. Sessions without one are right as well, and some seconds slower.
+`python -m highwater_pipeline.class_archive` records it, once for an environment and its Java, as
+the last step of setting up. Sessions without an archive start some seconds slower.
 Source: java(1) of JDK 17, -XX:ArchiveClassesAtExit and -XX:SharedArchiveFile.
 """
 
@@ -24,10 +24,10 @@ _RECORD_WITHIN_S = 600
 
 
 def record(archive: Path) -> None:
-    """Analyse a store of one run without rows in a process of its own, and keep what it loaded.
+    """Analyse a store without rows in a process of its own, and archive the classes it loaded.
 
     Raises:
-        subprocess.SubprocessError: it failed, or was not done in ten minutes.
+        subprocess.SubprocessError: the process failed, or took more than ten minutes.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spark-classes-", dir=archive.parent) as scratch:
@@ -45,7 +45,7 @@ def record(archive: Path) -> None:
 
 
 def _load(scratch: Path) -> None:
-    """Do what a session does: the classes are the same whatever the number of rows."""
+    """Run an analysis without rows: it loads the same classes as any other."""
     store = scratch / "store"
     with spark_session(is_small=True) as spark:
         row = tuple("classes" if name == "run_id" else None for name in RUNS.columns)

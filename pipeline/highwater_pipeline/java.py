@@ -1,4 +1,4 @@
-"""The Java that Spark starts: whether it will do, and the archive of classes that it maps."""
+"""The Java that Spark starts: whether Spark can run on it, and the archive of classes it maps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class NoJava(NoSpark):
 
 
 def check_java() -> str:
-    """Return what the Java that Spark will start says of its version.
+    """Return the version text of the Java that Spark will start.
 
     Raises:
-        NoJava: there is none, it does not start, or it is older than 17.
+        NoJava: there is no Java, it does not start, or it is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -53,19 +53,19 @@ def check_java() -> str:
 
 
 def archive_path(java: str) -> Path:
-    """Return where the environment has its archive of classes (class_archive) for a Java.
+    """Return the path of the environment's archive of classes (class_archive) for a Java.
 
-    java: what it says of its version. A JVM takes no archive of another build than itself.
+    java: its version text. A JVM refuses an archive of another build.
     """
     key = hashlib.sha256(f"{java} {pyspark.__version__}".encode()).hexdigest()[:12]
     return Path(sys.prefix, "share", "highwater", f"spark-classes-{key}.jsa")
 
 
 def archive_options(java: str) -> tuple[str, ...]:
-    """Return the JVM's options that map the archive; none where nothing was recorded.
+    """Return the JVM's options that map the archive; none if no archive was recorded.
 
-    With another class path than the recorded one (SPARK_CONF_DIR makes one) the JVM starts without
-    it, and does not say so among what the program prints.
+    With another class path than the recorded one (as by SPARK_CONF_DIR) the JVM starts without the
+    archive, and prints no warning into the program's output.
     """
     path = archive_path(java)
     if not path.exists():

@@ -1,4 +1,4 @@
-"""What a check said of many runs, small enough to leave Spark, and the runs' verdicts by it."""
+"""A check's results for many runs, small enough to leave Spark, and the runs' verdicts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ sound JSON, and have a number that no column holds."""
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one check said.
+    """The result of one check.
 
-    examined: by the run, how much it looked at, of the runs to which it applies. found: by the
-    run, its findings, of runs with any. shown: the first SHOWN_MAX findings, in words.
+    examined: the number of things examined by run, for runs to which the check applies.
+    found: the number of findings by run, for runs with any.
+    shown: the first SHOWN_MAX findings, in words.
     """
 
     check: str
@@ -49,7 +50,7 @@ class Judgement:
 
 
 def judge(check: Check, tables: Tables, excused: DataFrame | None = None) -> Judgement:
-    """Run the check over all runs: one query, and one more where there is much to find.
+    """Run the check over all runs: one query, and a second one if there are many findings.
 
     excused: rows of EXCUSED, None where there are none; findings that they cover do not count.
     """
@@ -75,7 +76,7 @@ def excused_in(tables: Tables) -> DataFrame | None:
 
 
 def _without_excused(findings: DataFrame, excused: DataFrame) -> DataFrame:
-    """Return the findings without what disks alone lost, as highwater_checker.judging does."""
+    """Return the findings without losses by disks alone, as highwater_checker.judging does."""
     loss = fn.broadcast(excused).alias("loss")
     same = (fn.col(f"found.{name}") == fn.col(f"loss.{name}") for name in PARTITION)
     offset = fn.col("found.offset")
@@ -86,13 +87,13 @@ def _without_excused(findings: DataFrame, excused: DataFrame) -> DataFrame:
 
 
 def _in_one(judged: CheckFrames) -> DataFrame:
-    """Return the first findings and what was examined as one frame: what both need is made once."""
+    """Return the first findings and the examined numbers in one frame: their inputs are made once."""
     first = judged.findings.orderBy(*judged.findings.columns).limit(LEAVE_MAX + 1)
     return first.unionByName(judged.examined, allowMissingColumns=True)
 
 
 def by_reason(tables: Tables) -> DataFrame:
-    """Return how much is in quarantine: (run_id, reason, is_judged, count), see verdicts."""
+    """Return the numbers of lines and files in quarantine: (run_id, reason, is_judged, count)."""
     folders = (fn.col("file").startswith(f"{name}/") for name in _JUDGED_FOLDERS)
     is_read = functools.reduce(Column.__or__, folders, fn.col("file").isin(*_JUDGED_FILES))
     is_judged = is_read & ~fn.col("reason").isin(UNEXPECTED, NOT_FINISHED)
@@ -109,17 +110,21 @@ def verdicts(
 ) -> tuple[Row, ...]:
     """Return one row a run, by run_id.
 
-    runs: rows of RUNS. quarantine: (run_id, reason, is_judged, count) rows; is_judged: whether the
-    judge reads such files. unproven: by the run, why it proves little, besides RUNS' own reasons.
+    runs: rows of RUNS.
+    quarantine: (run_id, reason, is_judged, count) rows; is_judged: whether the judge reads such
+        files.
+    unproven: by run, reasons why it proves little, besides RUNS' own reasons.
 
     Columns:
         run_id
         outcome: the judge's where it judged the run, else by_tables.
-        by_tables: by the rules of highwater_checker.verdict. Fail with any finding, also of what
-            was checked while the run went on; else unknown with a check that examined nothing and
-            is not excused (highwater_checker.idle), with a line in quarantine of a file that the
-            judge reads, other than a torn last one, with a gap in a trace, or where the run is
-            unproven; else pass.
+        by_tables: by the rules of highwater_checker.verdict. Fail with any finding, also of checks
+            during the run. Else unknown
+            - with a check that examined nothing and is not excused (highwater_checker.idle),
+            - with a line in quarantine of a file that the judge reads, but for a torn last line,
+            - with a gap in a trace,
+            - where the run is unproven.
+            Else pass.
         findings, vacuous_checks, quarantined: counts, by the tables.
         recorded: the outcome in the run's own verdict.json, "" without one.
         reasons: the judge's, else why by_tables is not pass, without its findings.

@@ -1,7 +1,7 @@
-"""Locks on folders of a store: one process writes there, and nobody reads meanwhile.
+"""Locks on folders of a store: one process writes, and no process reads meanwhile.
 
-A lock is the kernel's, on a file: it ends with its process, however that ends. Other machines
-respect it where they share the folder by a file system that tells them (NFS does).
+A lock is the kernel's, on a file: it ends with its process, even by a kill. Other machines that
+share the folder respect it if the file system shares locks, as NFS does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _FILE = "lock"
 
 
 class InUse(Exception):
-    """Another process has the folder; the message says which folder."""
+    """Another process has locked the folder; the message names the folder."""
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Have the folder, which is made if need be, for this process alone.
+    """Lock the folder, which is made if it is missing, for this process alone.
 
     Raises:
         InUse: another process writes or reads there.
@@ -33,9 +33,9 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """Have nobody write to the folder meanwhile; writes nothing, for it may be read-only.
+    """Keep other processes from writing to the folder. This writes no file: it may be read-only.
 
-    A folder that nobody ever wrote to under a lock is read without one.
+    A folder to which nobody ever wrote under a lock is read without one.
 
     Raises:
         InUse: another process writes there.

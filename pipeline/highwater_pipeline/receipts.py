@@ -1,4 +1,4 @@
-"""Small files of a store that say what is done: each is there as a whole, or not at all."""
+"""Receipts: small files of a store that record finished work; each is there whole, or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Kept = TypeVar("_Kept", bound=msgspec.Struct)
 
 
 def read_kept(path: Path, kind: type[_Kept]) -> _Kept | None:
-    """Return what is kept there; None where there is nothing, or another version's."""
+    """Return the file's content; None if there is no file, or another version wrote it."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -20,7 +20,7 @@ def read_kept(path: Path, kind: type[_Kept]) -> _Kept | None:
 
 
 def write_kept(path: Path, kept: msgspec.Struct) -> None:
-    """Write it, and return once it is on disk."""
+    """Write the file, and return once it is on disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".tmp-{path.name}")
     with staged.open("wb") as file:

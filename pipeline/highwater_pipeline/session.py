@@ -1,4 +1,4 @@
-"""Sessions: local by default, on a cluster by its master's URL; and what is said without Java."""
+"""Spark sessions: local by default, on a cluster by its master's URL; errors without Java."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PYTHON = "PYSPARK_PYTHON"
 
 
 class NoMaster(NoSpark):
-    """No master of a cluster answers."""
+    """None of a cluster's masters answers."""
 
 
 _COMMON = {
@@ -64,10 +64,12 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def _way_back(master: str) -> dict[str, str]:
-    """Return what tells a cluster's workers where this process is: where its master sees it.
+    """Return the settings with this process's address for a cluster's workers.
+
+    It is the address from which this process reaches the master.
 
     Raises:
-        NoMaster: none of a standalone cluster's answers.
+        NoMaster: none of a standalone cluster's masters answers.
     """
     if not master.startswith(_SPARK):
         return {}
@@ -85,9 +87,10 @@ def _way_back(master: str) -> dict[str, str]:
 
 @contextmanager
 def _this_python() -> Iterator[None]:
-    """Have sessions that begin meanwhile start this Python for their workers.
+    """Make sessions that begin meanwhile start this Python for their workers.
 
-    Else they start whatever python3 is on the PATH. No longer than that: a cluster has its own.
+    Otherwise they start the first python3 of the PATH. Sessions that begin later are not affected:
+    a cluster has its own Python.
     """
     if _PYTHON in os.environ:
         yield
@@ -107,16 +110,17 @@ def spark_session(
     memory: str = DRIVER_MEMORY,
     is_small: bool = False,
 ) -> Iterator[SparkSession]:
-    """Give a session, and stop it at the end with all that it wrote beside the tables.
+    """Give a session; at the end, stop it and remove its scratch files.
 
-    master: local[N], or a cluster's spark://host:port. partitions: of a shuffle; None leaves it
-    to one a core here when it is small, else to two here and to Spark's own choice on a cluster.
-    is_small: it is to start and plan quickly, for tables of which read_tables is told the same.
+    master: local[N], or a cluster's spark://host:port.
+    partitions: of a shuffle. None: one a core in a small local session, two a core in another local
+        session, Spark's own choice on a cluster.
+    is_small: start and plan quickly, for small tables; read_tables must get the same value.
 
-    Workers of a cluster are sent the pipeline's code as it is here.
+    Workers of a cluster get the pipeline's code from this process.
 
     Raises:
-        NoSpark: it cannot start.
+        NoSpark: Spark cannot start.
     """
     java = check_java()
     is_local = master.startswith("local")

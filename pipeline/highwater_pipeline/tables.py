@@ -1,4 +1,4 @@
-"""The tables: their columns, what one row is, and in which order rows belong.
+"""The tables: their columns, the grain of a row, and the order of rows.
 
 Schemas are declared, never inferred. Times are int64 nanoseconds, since Spark's timestamps are
 microseconds. A table is a folder of Parquet files, partitioned by run_id; events by kind as well.
@@ -40,7 +40,7 @@ _Column = StringType | IntegerType | LongType | BooleanType | ArrayType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A declared table. partitioned_by: its folders' columns; sort_key: the order of its rows."""
+    """A declared table. partitioned_by: the columns of its folders. sort_key: the rows' order."""
 
     name: str
     columns: Mapping[str, _Column]
@@ -345,7 +345,7 @@ FINDINGS = Table(
 def runs_of_other_versions(tables: Tables) -> list[str]:
     """Return, in order, the runs whose rows were written with another DATA_VERSION.
 
-    Of these, columns that are new are null: what is asked of them would be wrong without a word.
+    New columns are null in these rows, so checks would give wrong results without an error.
     """
     others = tables[RUNS].where(f"data_version IS DISTINCT FROM {DATA_VERSION}")
     return sorted(row["run_id"] for row in others.select("run_id").collect())
@@ -353,7 +353,7 @@ def runs_of_other_versions(tables: Tables) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What checks and metrics read, by the tables' names, each with its declared columns.
+    """The tables for checks and metrics, by name, each with its declared columns.
 
     by_ranges: records are compared by sums of ranges before any is looked at (checks/ranges.py).
     """
@@ -365,7 +365,7 @@ class Tables:
         return self.frames[table.name]
 
     def of_runs(self, run_ids: Iterable[str]) -> Tables:
-        """Return what they have of these runs."""
+        """Return the tables with the rows of these runs only."""
         wanted = sorted(run_ids)
         return Tables(
             {
@@ -390,10 +390,10 @@ def read_tables(
     *,
     are_small: bool = False,
 ) -> Tables:
-    """Return the store's tables, or what they have of some runs; a table without files is empty.
+    """Return the store's tables, or their rows of some runs; a table without files is empty.
 
-    are_small: each is kept in memory, once it was read, in one partition. What needs rows of equal
-    keys together has them so, without a shuffle: of small tables that is most of the time.
+    are_small: each table is cached in one partition once it was read. Joins and groups need no
+    shuffle then, which would take most of the time for small tables.
     """
     sizes = (file.stat().st_size for file in (store / RECORDS.name).glob("**/*.parquet"))
     tables = Tables(
@@ -409,7 +409,7 @@ def read_tables(
 
 
 def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
-    """Return the store's rows of a table; an empty frame where it has no files."""
+    """Return the store's rows of a table; an empty frame if it has no files."""
     folder = store / table.name
     if not any(folder.glob("**/*.parquet")):
         return spark.createDataFrame([], table.schema)

@@ -1,4 +1,4 @@
-"""How fast builds failed over, one after the other, and the last beside the one before."""
+"""Failover times of builds, one after the other; the last build compared with the one before."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ SHOWN = (TOTAL, LATENCY)
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Builds in the order in which their runs were first made."""
+    """Builds, ordered by the times of their first runs."""
 
     by: str
     fault: str | None
     builds: tuple[Row, ...]
     """As builds_of returns them."""
     rows: tuple[Row, ...]
-    """Of SHOWN, in the builds' order: fault, measure, build, count, median, low, high, lacking."""
+    """SHOWN measures by build: fault, measure, build, count, median, low, high, lacking."""
     left_out: int
-    """Runs that do not say of which build they are, or of builds that do not say when they ran."""
+    """Runs without a known build, or of a build without a known time."""
     comparison: Comparison | None
-    """The last build (b) beside the one before (a); None with one build alone."""
+    """The last build (b) compared with the one before (a); None with one build alone."""
 
 
 def trend(tables: Tables, by: str, fault: str | None = None) -> Trend:
-    """Return medians of failover times and latency by build, and how the last one compares.
+    """Return medians of failover times and latency by build, and the last build's comparison.
 
     by: the column of RUNS that names the build.
 
     Raises:
-        NoSuchValue: no run says both of which build it is and when it began, or no leader changed
-            after such a fault.
+        NoSuchValue: no run has a known build and a known begin, or no leader changed after such a
+            fault.
     """
     runs = read_runs(tables)
     builds = builds_of(runs, by)
@@ -65,7 +65,7 @@ def trend(tables: Tables, by: str, fault: str | None = None) -> Trend:
 def builds_of(runs: Sequence[Row], by: str) -> tuple[Row, ...]:
     """Return build, runs and first_ns (since 1970) of each, by first_ns, then by name.
 
-    Builds none of whose runs says when it began are left out: they have no place in the order.
+    A build is left out if no run of it has a known begin: it has no place in the order.
     """
     found: dict[str, Row] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""Campaigns: schedules by the hundred thousand over Spark's workers, kept group by group.
+"""Campaigns: hundreds of thousands of schedules over Spark's workers, stored group by group.
 
-What a schedule is, and how it is run and shrunk, is the caller's: functions that workers import.
+The caller gives the functions that run and shrink a schedule; workers import them.
 """

@@ -1,4 +1,4 @@
-"""Runs a campaign's schedules in Spark's workers, a group at a time, and shrinks what fails."""
+"""Runs a campaign's schedules in Spark's workers, a group at a time, and shrinks failing ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAILED = StructType(
 
 
 class RowsMissing(Exception):
-    """A group came back without all of its schedules."""
+    """Schedules of a group are missing in the table after the group was written."""
 
 
 def run_groups(
@@ -65,10 +65,10 @@ def run_groups(
     rows_of: RowsOf,
     heard: Callable[[GroupReceipt], None],
 ) -> None:
-    """Run and write the groups that have no receipt yet, in order; tell of each as it is kept.
+    """Run and write the groups that have no receipt yet, in order; report each one's receipt.
 
     Raises:
-        RowsMissing: a group lacks schedules; nothing says that it is done.
+        RowsMissing: a group lacks schedules; it gets no receipt.
     """
     done = group_receipts(store, name)
     forget_unfinished(store / SCHEDULES.name, name, done)
@@ -95,10 +95,9 @@ def _run_group(
 
 
 def _sums_of(spark: SparkSession, written: Path) -> tuple[int, Row]:
-    """Return how many rows a group's folder has, and what GroupReceipt tells of them.
+    """Return the number of rows in a group's folder, and their sums for GroupReceipt.
 
-    Of the rows that are there, not of those that were made: what an executor had made is made again
-    when that is lost.
+    The stored rows are counted: rows of a lost executor are computed twice and stored once.
     """
     if not written.is_dir():  # no row at all: nothing was written
         return 0, {"schedules": 0}
@@ -116,7 +115,7 @@ def _sums_of(spark: SparkSession, written: Path) -> tuple[int, Row]:
 
 
 def frame_of(spark: SparkSession, name: str, group: Group, rows_of: RowsOf) -> DataFrame:
-    """Return SCHEDULES' rows of a group, which are run whenever the frame is."""
+    """Return a group's rows of SCHEDULES; each evaluation of the frame runs the schedules."""
     ranges = [
         (name, group.number, first, min(first + SCHEDULES_PER_TASK, group.after))
         for first in range(group.first, group.after, SCHEDULES_PER_TASK)
@@ -132,9 +131,10 @@ def shrink_failing(
     shrunk_of: RowsOf,
     max_runs: int,
 ) -> None:
-    """Shrink the failing schedules (FAILED's rows), a task each, unless that was done before.
+    """Shrink the failing schedules, one task each, unless they are shrunk already.
 
-    max_runs: which shrunk_of allows each; with another number than before it is done again.
+    failed: rows of FAILED.
+    max_runs: the runs that shrunk_of may use for each. A new number shrinks all again.
     """
     asked = ShrunkReceipt(len(failed), max_runs)
     if not failed or shrunk_receipt(store, name) == asked:
@@ -144,6 +144,6 @@ def shrink_failing(
 
 
 def read_rows(spark: SparkSession, store: Path, table: Table, name: str) -> DataFrame:
-    """Return the campaign's rows of a table; an empty frame where it has none."""
+    """Return the campaign's rows of a table; an empty frame if there are none."""
     frame = read_table(spark, store, table)
     return frame.where(frame["campaign"] == name)

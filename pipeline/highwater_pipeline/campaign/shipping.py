@@ -1,7 +1,7 @@
 """The code that workers run: its digest, and a zip of it for workers elsewhere.
 
-Python imports packages from a zip, but opens no data files there: nothing that workers run may
-read one (the simulator's known marks are read by the report, which is made here).
+Python imports packages from a zip, but opens no data files there. So code on workers must read no
+data file. The simulator's known marks are one: the report reads them, in this process.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _LEFT_OUT = "__pycache__"
 
 
 def is_here(master: str) -> bool:
-    """Return whether the workers are processes of this machine that import what this one does."""
+    """Return whether the workers run on this machine and import the same packages as here."""
     return _LOCAL.fullmatch(master) is not None
 
 
 def digest_of(packages: Sequence[str]) -> str:
-    """Return what tells this code from any other: a digest of the files and their names.
+    """Return a digest of the code: of the files' names and contents.
 
-    packages: of packages and modules.
+    packages: names of packages and modules.
 
     Raises:
-        ModuleNotFoundError: one of them is not there.
+        ModuleNotFoundError: a package or module does not exist.
     """
     digest = hashlib.sha256()
     for name, path in _files_of(packages):
@@ -50,12 +50,12 @@ def zip_of(packages: Sequence[str], folder: Path) -> Path:
 
 
 def ship(spark: SparkSession, packages: Sequence[str], folder: Path) -> None:
-    """Have the session's workers import the packages as they are here, whatever they have."""
+    """Send these packages to the session's workers; they replace packages installed there."""
     spark.addArtifacts(str(zip_of(packages, folder)), pyfile=True)
 
 
 def _files_of(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the packages' and modules' files in the order of their names, as a zip has them."""
+    """Yield the files of packages and modules with their names in the zip, sorted by name."""
     for package in sorted(packages):
         spec = find_spec(package)
         if spec is None or spec.origin is None:

@@ -1,8 +1,8 @@
-"""What is kept of a campaign beside its rows: its settings, and a receipt for each group.
+"""A campaign's files beside its rows: its settings, and a receipt for each group.
 
-store/_campaigns/<name>/settings.json says what its schedules are; group-<number>.json that all
-rows of a group are there. A group's receipt is written after its rows, so that a campaign that was
-killed goes on with the groups that have none. One process at a time has a campaign open.
+store/_campaigns/<name>/settings.json defines the schedules. group-<number>.json exists once all
+rows of the group are stored: it is written after them, so that a campaign that was killed goes on
+with the groups without a receipt. One process at a time has a campaign open.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
 class CannotGoOn(Exception):
-    """The name is another campaign's or none, or it is being run; the message says which."""
+    """The campaign has a bad name or other settings, or is in use; the message says which."""
 
 
 class Group(NamedTuple):
-    """Schedules that are run and written at once: [first, after) of the campaign's numbers."""
+    """Schedules that are run and written together: numbers [first, after) of the campaign."""
 
     number: int
     first: int
@@ -36,10 +36,11 @@ class Group(NamedTuple):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What decides a campaign's rows.
+    """The settings on which a campaign's rows depend.
 
-    seeds: each is run once in every family. code: digest of what schedules run on and rows are made
-    by. commit: theirs, "" where there is none; it decides nothing that code does not.
+    seeds: each is run once in every family.
+    code: the digest of the code that runs schedules and makes rows.
+    commit: of that code, "" where it is not known; for the reader only, since code has the digest.
     """
 
     first_seed: int
@@ -57,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True):
         return self.seeds * len(self.families)
 
     def groups(self) -> list[Group]:
-        """Return the groups in order; the last may be shorter."""
+        """Return the groups in order; the last may have fewer schedules."""
         starts = range(0, self.schedules, self.group_length)
         return [
             Group(number, first, min(first + self.group_length, self.schedules))
@@ -66,7 +67,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class GroupReceipt(msgspec.Struct, frozen=True):
-    """All rows of a group are in the table. Units: wall_s of running and writing it."""
+    """All rows of a group are in the table. Units: wall_s: seconds to run and write the group."""
 
     group: int
     schedules: int
@@ -78,14 +79,14 @@ class GroupReceipt(msgspec.Struct, frozen=True):
 
 
 class ShrunkReceipt(msgspec.Struct, frozen=True):
-    """All that was to be shrunk is in the table."""
+    """All shrunk plans are in the table."""
 
     schedules: int
     max_runs: int
 
 
 def differences(kept: Settings, asked: Settings) -> list[str]:
-    """Return in which settings two campaigns differ, commits left aside."""
+    """Return the settings in which two campaigns differ, without their commits."""
     return [
         f"{name} {_said(getattr(kept, name))}, not {_said(getattr(asked, name))}"
         for name in Settings.__struct_fields__
@@ -99,11 +100,11 @@ def _said(value: object) -> str:
 
 @contextmanager
 def open_campaign(store: Path, name: str, asked: Settings) -> Iterator[Settings]:
-    """Give the settings that are kept under the name, or keep these; nobody else opens it then.
+    """Open the campaign for this process alone, and give its settings; store them if it is new.
 
     Raises:
-        CannotGoOn: those kept differ, or do not decode, the name is no name, or another process has
-            the campaign open.
+        CannotGoOn: the stored settings differ or do not decode, the name is not valid, or another
+            process has the campaign open.
     """
     if not _NAME.fullmatch(name):
         raise CannotGoOn(f"{name!r} is no campaign's name: letters, digits, '.', '_' and '-'")
@@ -135,7 +136,7 @@ def _settings(store: Path, name: str, asked: Settings) -> Settings:
 
 
 def group_receipts(store: Path, name: str) -> dict[int, GroupReceipt]:
-    """Return the receipts of the groups that are done, by number, in order."""
+    """Return the receipts of finished groups, by number, in order."""
     found = (read_kept(path, GroupReceipt) for path in _folder(store, name).glob("group-*.json"))
     return {each.group: each for each in sorted(filter(None, found), key=lambda each: each.group)}
 
@@ -160,7 +161,7 @@ def forget_unfinished(table: Path, name: str, done: Collection[int]) -> None:
 
 
 def group_folder(table: Path, name: str, number: int) -> Path:
-    """Return where the table has the rows of a group."""
+    """Return the folder of the group's rows in the table."""
     return table / f"campaign={name}" / f"group={number}"
 
 

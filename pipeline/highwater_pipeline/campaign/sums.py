@@ -1,4 +1,4 @@
-"""What a campaign's schedules showed, summed up in Spark to rows that fit on a page."""
+"""Sums of a campaign's schedules, computed in Spark: rows that fit on a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CPU_ACCURACY = 1_000
 
 
 def by_family(schedules: DataFrame) -> list[Row]:
-    """Return one row a family, in their order: its schedules by outcome, sums, CPU of each.
+    """Return one row a family, in their order: schedules by outcome, sums, and CPU time.
 
     Units: cpu_median_ns and cpu_p99_ns are nanoseconds a schedule.
     """
@@ -35,10 +35,13 @@ def by_family(schedules: DataFrame) -> list[Row]:
 
 
 def by_entry(schedules: DataFrame) -> list[Row]:
-    """Return one row an entry of the lists: what (the column), family, entry, count, first.
+    """Return one row for each entry of the lists.
 
-    count: of a mark, schedules that reached it; of the others, times. first: the least number of
-    a schedule that has it.
+    Columns:
+        what: the list's column.
+        family, entry.
+        count: for a mark, the schedules that reached it; for other entries, how often they occur.
+        first: the lowest number of a schedule that has the entry.
     """
     entries = fn.concat(*(_entries(name) for name in COUNTED))
     frame = (
@@ -57,9 +60,9 @@ def _entries(column: str) -> Column:
 
 
 def chosen(schedules: DataFrame, each: int) -> list[Row]:
-    """Return the first schedules of each kind of violation, by seed; at most so many of each.
+    """Return the first schedules of each kind of violation, by seed; a bounded number of each.
 
-    All of the table's columns, and of_kind: how many schedules there are of the kind.
+    Columns: all of the table's, and of_kind, the number of schedules of the kind.
     """
     found = schedules.where(fn.col("outcome").isin("fail", "documented"))
     kind = Window.partitionBy("invariant", "rows")
@@ -80,6 +83,6 @@ def lost(schedules: DataFrame, most: int) -> list[Row]:
 
 
 def _collected(frame: DataFrame, *order: str) -> list[Row]:
-    """Return the rows in order; they are few, and sorting them here saves a shuffle."""
+    """Return the rows, sorted here: they are few, and a sort in Spark would cost a shuffle."""
     rows = [row.asDict() for row in frame.collect()]
     return sorted(rows, key=lambda row: tuple(row[name] for name in order))

@@ -1,1 +1,1 @@
-"""Runs beside runs: what is compared, how sure a difference is, and what that says."""
+"""Compares runs with runs: the compared values, the significance of differences, the verdict."""

@@ -1,4 +1,4 @@
-"""Two sides of runs, told apart by a column of RUNS, and all that is compared of them."""
+"""Two sides of runs, selected by a column of RUNS, and their comparison."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NONE = "none"
 
 
 class NoSuchValue(Exception):
-    """No run has it; the message lists what there is."""
+    """No run has the value; the message lists the values that runs have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Side b's runs beside side a's. rows: as verdicts.compared returns them."""
+    """Side b's runs compared with side a's. rows: as verdicts.compared returns them."""
 
     by: str
     a: str
@@ -44,31 +44,31 @@ class Comparison:
     answer: Answer
     sentence: str
     differences: tuple[str, ...]
-    """By what else the sides' runs differ: what is found may come from that."""
+    """The other columns in which the sides' runs differ: they may be the cause of a difference."""
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Some runs of a store, and what was measured of them, by group (a value of their column)."""
+    """Some runs of a store, and their measured values by group (a value of the runs' column)."""
 
     by: str
     fault: str | None
     runs: Sequence[Row]
     values: DataFrame
-    """values.values_of_runs, kept in memory as long as it is needed."""
+    """The frame of values.values_of_runs, cached while it is needed."""
     rows: Sequence[Row]
-    """values.measured of them."""
+    """The rows of values.measured for these values."""
 
 
 @contextmanager
 def measuring(
     tables: Tables, runs: Sequence[Row], by: str, fault: str | None
 ) -> Iterator[Measured]:
-    """Give what was measured of the runs, which are rows of read_runs.
+    """Give the measured values of the runs. runs: rows of read_runs.
 
     Raises:
-        NoSuchValue: no leader of theirs changed after such a fault.
+        NoSuchValue: no leader of these runs changed after such a fault.
     """
     own = tables.of_runs(run["run_id"] for run in runs)
     values = values_of_runs(own, by, fault).cache()
@@ -84,9 +84,9 @@ def measuring(
 
 
 def compare(tables: Tables, by: str, a: str, b: str, fault: str | None = None) -> Comparison:
-    """Compare the runs whose column by is b with those where it is a; "" is where it is null.
+    """Compare the runs with value b in the column `by` with the runs with value a; "" is null.
 
-    Of a commit the first characters will do.
+    The first characters of a commit are enough.
 
     Raises:
         NoSuchValue: no run is on one of the sides, or no leader changed after such a fault.
@@ -101,7 +101,7 @@ def compare(tables: Tables, by: str, a: str, b: str, fault: str | None = None) -
 
 
 def compare_groups(found: Measured, a: str, b: str) -> Comparison:
-    """Return the comparison of two groups of what was measured."""
+    """Return the comparison of two groups of measured values."""
     by = found.by
     rows = compared(found.rows, _rows(tested(found.values, a, b)), a, b)
     runs_a, runs_b = ([run for run in found.runs if value_of(run, by) == side] for side in (a, b))
@@ -121,7 +121,7 @@ def compare_groups(found: Measured, a: str, b: str) -> Comparison:
 
 
 def read_runs(tables: Tables) -> tuple[Row, ...]:
-    """Return COLUMNS, run_id and start_wall_ns of every run, in the order of their ids."""
+    """Return COLUMNS, run_id and start_wall_ns of every run, by run_id."""
     told = tables[RUNS].select("run_id", "start_wall_ns", *COLUMNS)
     return _rows(told.orderBy("run_id"))
 
@@ -135,10 +135,10 @@ def name_of(by: str, value: str) -> str:
 
 
 def find_value(runs: Sequence[Row], by: str, wanted: str) -> str:
-    """Return the value that is meant: itself, or else of commits the only one that so begins.
+    """Return the wanted value itself, or the only commit that begins with it.
 
     Raises:
-        NoSuchValue: there is none, or more than one commit begins so.
+        NoSuchValue: no run has the value, or more than one commit begins with it.
     """
     counts = Counter(value_of(run, by) for run in runs)
     if wanted in counts:
@@ -153,10 +153,10 @@ def find_value(runs: Sequence[Row], by: str, wanted: str) -> str:
 
 
 def _counted(values: Sequence[str], counts: Mapping[str, int]) -> str:
-    """Return the values in a row, each with how many runs have it."""
+    """Return the values in one text, each with its number of runs."""
     return ", ".join(f"{value or NONE} ({counts[value]})" for value in values)
 
 
 def _rows(frame: DataFrame) -> tuple[Row, ...]:
-    """Return the rows of a frame that has one a run, or a few a group."""
+    """Return the rows of a frame with one row a run, or few a group."""
     return tuple(row.asDict() for row in frame.collect())

@@ -1,4 +1,4 @@
-"""How sure many comparisons at once are. Pure."""
+"""The significance of many comparisons at once. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ ALPHA = 0.05
 
 
 def two_sided(z: float) -> float:
-    """Return how probable a value as far from 0 as z is under the standard normal law."""
+    """Return the probability of a value at least as far from 0 as z, by the normal distribution."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return each p-value as it counts among all of them, in their order.
+    """Return the p-values adjusted for their number, in the given order.
 
-    Of m p-values the least is multiplied by m, the next by m - 1, and so on; none becomes less than
-    the one before it, nor more than 1. Who believes those below ALPHA errs anywhere in at most that
-    share of cases, however the comparisons depend on each other.
+    Of m p-values the lowest is multiplied by m, the next by m - 1, and so on. An adjusted value is
+    at least the one before it, and at most 1. The probability that any of the results below ALPHA
+    is an error is at most ALPHA, however the comparisons depend on each other.
     Source: S. Holm, A simple sequentially rejective multiple test procedure, 1979.
     """
     in_order = sorted(range(len(p_values)), key=lambda place: p_values[place])

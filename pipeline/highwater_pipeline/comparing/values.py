@@ -1,4 +1,4 @@
-"""What is compared of runs: failover times by the fault before them, latencies and outages."""
+"""The compared values of runs: failover times by the fault before them, latencies and outages."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ _GROUP = ["group", *_MEASURE]
 
 
 def values_of_runs(tables: Tables, by: str, fault: str | None = None) -> DataFrame:
-    """Return what is compared, one row a value: group, run_id, fault, measure, value (ms or null).
+    """Return one row for each compared value: group, run_id, fault, measure, value (ms or null).
 
-    group: the run's column by, as text, "" for null. Of failovers there is one value a run and kind
-    of fault: the partitions that one fault moved waited for the same controller, and a run's faults
-    met the same cluster on the same machine, so that they are no values of their own. It is the
-    median over the run's faults of the median over the partitions moved, of each the first leader
-    after the fault; null where one of the faults has none, as when no acknowledgement came before
-    the next leader. Of whole runs, with fault WHOLE_RUN: median and 99th percentile of the latency
-    of acknowledged sends (null without any), and the longest outage of any partition, 0 without
-    one. With a fault given: only failovers after such faults.
+    group: the run's value in the column `by`, as text, "" for null.
+    fault: only failovers after such faults; None for all.
+
+    Failovers give one value a run and kind of fault. Partitions that one fault moved waited for the
+    same controller, and all faults of a run met the same cluster, so their times are not
+    independent. The value is a median of medians: over the partitions that a fault moved, each with
+    its first leader after the fault, then over the run's faults of the kind. It is null if one of
+    the faults has no time, as when no acknowledgement came before the next leader.
+
+    Whole runs, with fault WHOLE_RUN, give the median and the 99th percentile of the latency of
+    acknowledged sends (null without any), and the longest outage of a partition (0 without one).
     """
     groups = tables[RUNS].select(
         "run_id", fn.coalesce(fn.col(by).cast("string"), fn.lit("")).alias("group")
@@ -82,7 +85,7 @@ def _of_runs(tables: Tables) -> DataFrame:
 def measured(values: DataFrame) -> DataFrame:
     """Return one row a group, fault and measure: count, median, low, high and lacking.
 
-    lacking: how many runs have no value; the others are as in confidence.medians.
+    lacking: the number of runs without a value. The other columns are those of confidence.medians.
     """
     lacking = values.groupBy(*_GROUP).agg(fn.count_if(fn.col("value").isNull()).alias("lacking"))
     found = medians(values, _GROUP, "value")
@@ -92,7 +95,8 @@ def measured(values: DataFrame) -> DataFrame:
 def tested(values: DataFrame, a: str, b: str) -> DataFrame:
     """Return one row a fault and measure: whether group b's values are greater than group a's.
 
-    Columns: fault, measure, and those of confidence.comparison. What neither has is not there.
+    Columns: fault, measure, and those of confidence.comparison. There is no row where neither group
+    has a value.
     """
     is_a, is_b = fn.col("group") == a, fn.col("group") == b
     side = fn.when(is_a, fn.lit("a")).when(is_b, fn.lit("b"))

@@ -1,4 +1,4 @@
-"""What comparisons say together: one row a fault and measure, and one sentence of all. Pure."""
+"""The verdict of all comparisons: one row a fault and measure, and one sentence. Pure."""
 
 from __future__ import annotations
 
@@ -29,12 +29,17 @@ class Answer(StrEnum):
 
 
 def compared(measured: Iterable[Row], tests: Iterable[Row], a: str, b: str) -> tuple[Row, ...]:
-    """Return one row a fault and measure: both groups side by side, and the verdict among all.
+    """Return one row a fault and measure: both groups side by side, and the verdict.
 
-    measured, tests: rows of values.measured and values.tested. Columns: fault, measure; of each
-    side count, median, low, high and lacking (count_a, ...); ratio (of the medians, b's to a's),
-    b_is_greater and z as in confidence.comparison; p, by holm over every row with enough values;
-    verdict: as of the test alone, but that what is not significant among all is not shown.
+    measured, tests: rows of values.measured and values.tested.
+
+    Columns:
+        fault, measure.
+        count_a, median_a, low_a, high_a, lacking_a, and the same of side b.
+        ratio: b's median divided by a's.
+        b_is_greater, z: as in confidence.comparison.
+        p: adjusted by holm, over every row with enough values.
+        verdict: the test's, or NOT_SHOWN if the adjusted p is not significant.
     Sort key: fault, then the measures' own order.
     """
     sides: dict[tuple[str, str], dict[str, Row]] = {}
@@ -77,8 +82,8 @@ def _row(place: tuple[str, str], a: Row, b: Row, test: Row) -> Row:
 def answer_of(rows: Sequence[Row]) -> Answer:
     """Return the answer.
 
-    Without one comparison of a whole failover nothing is known of those; where b lacks more of
-    them than a does, what it lacks may be the slowest: failovers that never came to an end.
+    NOT_ENOUGH: no comparison of whole failovers has enough values; or b lacks a greater share of
+    values than a, since the slowest failovers may be missing: those that never ended.
     """
     if any(row["verdict"] == SLOWER for row in rows):
         return Answer.SLOWER
@@ -87,7 +92,7 @@ def answer_of(rows: Sequence[Row]) -> Answer:
 
 
 def _hiding(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of which side b lacks a greater share of values than side a."""
+    """Return the rows in which side b lacks a greater share of values than side a."""
     return [row for row in rows if _lacking_share(row, "b") > _lacking_share(row, "a")]
 
 
@@ -97,7 +102,7 @@ def _lacking_share(row: Row, side: str) -> float:
 
 
 def sentence(rows: Sequence[Row], a: str, b: str) -> str:
-    """Return what the rows say, with the sides by these names: the answer, then all it rests on."""
+    """Return the answer in words, then its basis. a, b: names of the sides."""
     slower, faster = (
         "; ".join(_shown(row) for row in rows if row["verdict"] == verdict)
         for verdict in (SLOWER, FASTER)
@@ -132,7 +137,7 @@ def _shown(row: Row) -> str:
 
 
 def differences(a: Sequence[Row], b: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    """Return what else tells the two sides' runs apart: a text a column whose values differ."""
+    """Return the other columns in which the two sides' runs differ, one text a column."""
     return [
         f"{column} ({_listed(of_a)}; {_listed(of_b)})"
         for column in columns

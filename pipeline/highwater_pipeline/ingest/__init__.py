@@ -1,4 +1,4 @@
-"""From run folders to tables: what is read, what is quarantined and why, what is skipped."""
+"""From run folders to tables: rows, and quarantine with reasons for lines and files not read."""
 
 from highwater_pipeline.ingest.ingesting import ingest
 from highwater_pipeline.ingest.report import IngestReport, RunIngest, Taken

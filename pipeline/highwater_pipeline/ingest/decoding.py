@@ -1,8 +1,8 @@
 """From lists of files to frames: Python reads in Spark's workers, and yields bounded batches.
 
 Spark spreads the files, one row each; its workers see the run folders by the same paths. A frame
-of decoded rows has its table's columns and `wrong`: what is not taken comes in the same pass, with
-nothing but run_id and wrong. The one module here that knows Arrow.
+of decoded rows has its table's columns and `wrong`. Lines and files that are not accepted come in
+the same pass: their rows have only run_id and wrong. Only this module knows Arrow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WRONG = StructType(
 
 
 def with_wrong(table: Table) -> StructType:
-    """Return the table's schema with one more column: wrong, null in rows of the table."""
+    """Return the table's schema with one more column: wrong, null in accepted rows."""
     return StructType([*table.schema.fields, StructField("wrong", WRONG)])
 
 
@@ -51,10 +51,10 @@ def decoded(
     schema: StructType,
     tasks: int = TASKS_MAX,
 ) -> DataFrame:
-    """Return the rows that rows_of yields for each file, as it is asked for them.
+    """Return the rows that rows_of yields for each file, one by one.
 
-    files: as files_schema tells, spread over at most so many tasks. rows_of: a function of a
-    module, called in the workers.
+    files: rows of files_schema, spread over at most `tasks` tasks.
+    rows_of: a function of a module, called in the workers.
     """
     given = spark.createDataFrame(list(files), files_schema)
     given = given.repartition(max(1, min(len(files), tasks)))
@@ -62,7 +62,7 @@ def decoded(
 
 
 def tasks_for(total_bytes: int) -> int:
-    """Return over how many tasks files are best spread: a task costs more than a small file."""
+    """Return the number of tasks for these files: a task costs more than a small file."""
     return min(TASKS_MIN + total_bytes // BYTES_PER_TASK, TASKS_MAX)
 
 

@@ -1,4 +1,4 @@
-"""What checks read of an event's detail, decoded once: a detail is a JSON object of any content."""
+"""The fields of an event's detail that checks read, decoded once; a detail is any JSON object."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ BOUNDS: Mapping[DataType, int] = {IntegerType(): 2**31, LongType(): 2**63}
 
 
 def typed_details(detail: Mapping[str, Any]) -> Row:
-    """Return DETAILS of it; None where it has no such value, of this type and within its range.
+    """Return the values of DETAILS; None for a value that is missing, of another type or too large.
 
-    A list with anything in it that is not of its type is none. Nodes write no such detail; where a
-    check needs it, C00 says that it is not there.
+    A list with one element of another type is None. Nodes write no such detail; if a check needs
+    the value, C00 reports it as missing.
     """
     return {name: detail[name] if fits(detail.get(name)) else None for name, fits in _FITS.items()}
 
 
 def _fits(kind: DataType) -> Callable[[object], bool]:
-    """Return what tells whether a value is of the type: every event is asked."""
+    """Return a test for values of the type; made once, since every event is tested."""
     if isinstance(kind, ArrayType):
         is_element = _fits(kind.elementType)
         return lambda value: isinstance(value, list) and all(map(is_element, value))

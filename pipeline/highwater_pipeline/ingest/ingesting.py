@@ -1,4 +1,4 @@
-"""Run folders into the store: which of them, in which order, and what became of each."""
+"""Ingests run folders into the store in their order, and reports each one's outcome."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ RUNS_AT_ONCE = 64
 
 
 def ingest(spark: SparkSession | None, folders: Sequence[Path], store: Path) -> IngestReport:
-    """Take run folders into the store's tables, and return what became of each.
+    """Ingest run folders into the store's tables, and return each one's outcome.
 
-    spark: None leaves it to this process alone, which is quicker for small runs.
+    spark: None: this process does all the work, which is quicker for small runs.
 
-    A run's id is its folder's name; a link stands for what it points to. A run that is in the
-    store with the same files is left alone, one whose files changed is replaced as a whole. What
-    could not be read of a run is in QUARANTINE. A folder that is no run is refused, and so is a
-    second one of the same name; the others go on.
+    A run's id is its folder's name; for a link, the name of its target. A run that is stored with
+    the same files is skipped; a run with other files is replaced as a whole. QUARANTINE has the
+    lines and files that could not be read. A folder that is no run is refused, and so is a second
+    folder of the same name; the others are ingested.
 
     Ordering: a run's receipt is written after its rows in all tables.
 
     Raises:
-        PySparkException: a job failed; what it was to take in is taken in the next time.
+        PySparkException: a job failed; the next ingestion ingests its runs again.
     """
     store = store.resolve()
     wanted = list(dict.fromkeys(folder.resolve() for folder in folders))

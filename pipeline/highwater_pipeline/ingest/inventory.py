@@ -1,6 +1,6 @@
-"""What lies in a run's folder: files by the table that they belong to, and their fingerprint.
+"""The files in a run's folder, by the table to which they belong, and their fingerprint.
 
-Looks at names and hashes bytes; what the files say it does not know.
+It looks at names and hashes bytes; it decodes no file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Fingerprint = Mapping[str, tuple[int, str]]
 
 
 class NotARun(Exception):
-    """The folder is none of a run, or cannot be read; the message says why."""
+    """The folder is no run's, or cannot be read; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class ReplicaFolder:
 class Inventory:
     """A run's files, by their paths in its folder; every sequence ascends by path.
 
-    line_files: files of JSON lines with the name of their table. strangers: files and folders that
-    are not read, and why.
+    line_files: files of JSON lines, each with the name of its table.
+    strangers: files and folders that are not read, each with the reason.
     """
 
     run_id: str
@@ -73,10 +73,10 @@ class Inventory:
 
 
 def take_inventory(folder: Path) -> Inventory:
-    """Return what the folder holds; its name is the run's id. Every file is hashed.
+    """Return the folder's files, each hashed; the folder's name is the run's id.
 
     Raises:
-        NotARun: it has nothing that only runs have, or the disk does not give it.
+        NotARun: the folder has no file that only runs have, or the disk cannot be read.
     """
     if not folder.is_dir():
         raise NotARun("there is no such folder")
@@ -112,7 +112,7 @@ def _inventory(folder: Path) -> Inventory:
 
 
 def _line_files(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield (path, table) of each file of lines; what has no business there joins strangers."""
+    """Yield (path, table) of each file of lines; add files of other kinds to strangers."""
     for name, table in _LINE_FILES.items():
         if (folder / name).is_file():
             yield name, table
@@ -127,7 +127,7 @@ def _line_files(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[tupl
 
 
 def _replicas(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[ReplicaFolder]:
-    """Yield the replicas below segments/; a folder that is no replica's joins strangers."""
+    """Yield the replicas below segments/; add folders that are no replica's to strangers."""
     for of_broker in _entries(folder / SEGMENTS):
         broker = _BROKER.fullmatch(of_broker.name)
         if broker is None:

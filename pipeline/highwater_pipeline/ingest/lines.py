@@ -1,4 +1,4 @@
-"""One file of JSON lines, line by line in bounded memory: each is decoded, or wrong for a reason.
+"""One file of JSON lines, read line by line in bounded memory: a line is decoded, or wrong.
 
 Python reads the lines, not Spark's JSON source: that gives no line numbers, turns a field of a
 wrong type into null, and knows neither the enumerations nor which fields are required. The
@@ -25,21 +25,21 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its end. number: from 0. is_ended: whether its end is there."""
+    """One line without its line end. number: from 0. is_ended: whether it has a line end."""
 
     number: int
     data: bytes
     is_ended: bool
 
     def wrong(self, reason: str) -> Wrong:
-        """Return it as a line that is not taken, with its first characters."""
+        """Return it as a wrong line, with its first characters."""
         begin = self.data[: TEXT_CHARACTERS * _UTF8_BYTES_MAX]
         return Wrong(self.number, reason, begin.decode("utf-8", "replace")[:TEXT_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A line that its decoder took. is_last: no later line of the file is one too."""
+    """A decoded line. is_last: no later line of the file is decoded."""
 
     line: Line
     value: Any
@@ -48,7 +48,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A line that was not taken, and why. line: from 0, -1 for the whole file, without text."""
+    """A line that was not decoded, and why. line: from 0; -1 for a whole file, without text."""
 
     line: int
     reason: str
@@ -56,9 +56,9 @@ class Wrong:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield every line but blank ones, which have a number and say nothing.
+    """Yield every line but blank ones, which are numbered all the same.
 
-    Of a line of more than LINE_BYTES_MAX only so much, and one byte, is read into memory.
+    At most LINE_BYTES_MAX bytes of a line, and one more, are read into memory.
     """
     with path.open("rb") as file:
         number = 0
@@ -75,7 +75,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 def decode_lines(
     lines: Iterator[Line], decoder: msgspec.json.Decoder[Any]
 ) -> Iterator[Decoded | Wrong]:
-    """Yield each line as decoded or wrong; a decoded one may come after later wrong ones."""
+    """Yield each line as Decoded or Wrong; a decoded line may come after wrong ones behind it."""
     held: Decoded | None = None
     for line in lines:
         found = _decode(line, decoder)

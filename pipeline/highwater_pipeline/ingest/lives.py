@@ -1,7 +1,7 @@
-"""In which life of its topic a record was acknowledged or read: OPERATIONS' life and is_over.
+"""The life of its topic in which a record was acknowledged or read: OPERATIONS' life and is_over.
 
-Of topics that were never deleted both are null. The rule is highwater_checker.lives_of_records'; of
-each topic that was deleted, one worker has all operations and all that traces tell of its lives.
+Both are null for topics that were never deleted. highwater_checker.lives_of_records has the rule.
+For a deleted topic one worker gets all its operations, and all trace events about its lives.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def with_lives(operations: pa.Table, events: pa.Table, start_wall_ns: int | None
 def with_lives_by_topic(
     operations: DataFrame, events: DataFrame, runs: DataFrame, deleted: DataFrame
 ) -> DataFrame:
-    """Return the operations of all runs with their lives; deleted: (run_id, topic) rows, few."""
+    """Return the operations of all runs with their lives. deleted: few (run_id, topic) rows."""
     if deleted.isEmpty():
         return operations
     gone = fn.broadcast(deleted)
@@ -78,7 +78,7 @@ def _of_one_topic(operations: pa.Table, told: pa.Table) -> pa.Table:
 
 
 def _told(operations: pa.Table, lives: LivesOfRecords) -> pa.Table:
-    """Return the operations of deleted topics with their lives, known of sends and reads alone."""
+    """Return the operations of deleted topics; only sends and reads have lives."""
     rows: list[dict[str, Any]] = operations.to_pylist()
     begun = {
         (row["run_id"], row["process"], row["operation_id"]): row["time_ns"]
@@ -99,7 +99,7 @@ def _told(operations: pa.Table, lives: LivesOfRecords) -> pa.Table:
 
 
 def _events_of(rows: Iterable[Row]) -> Sequence[TraceEvent]:
-    """Return what tells of lives as the checker has it; C00 finds events that lack details."""
+    """Return the checker's events about lives; C00 finds events that lack details."""
     return [
         TraceEvent(
             row["ts_ns"],

@@ -1,4 +1,4 @@
-"""Copied logs of replicas: to records, and to one row a replica, by highwater_checker.segments.
+"""Decodes copied logs of replicas to records, and to one row a replica, by the checker's segments.
 
 A worker holds one replica's log in memory at a time, as the checker does.
 """
@@ -50,11 +50,14 @@ _SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
 
 
 def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> DataFrame:
-    """Return RECORDS' columns and `log`, null in records; one row a replica has log instead.
+    """Return one row a record, with RECORDS' columns, and one row a replica, with `log`.
 
-    log: end_offset (null when it holds nothing), batches, damage, and unread: why not all of it
-    could be read, though nothing says that it is wrong. tasks: over how many the replicas are
-    spread at most.
+    log:
+        end_offset: null for an empty log.
+        batches: their number.
+        damage: why the log does not decode, else null.
+        unread: why the log could not be read whole, though it may be sound; else null.
+    tasks: at most so many tasks read the replicas.
     """
     folders = [_cells(run, each) for run in runs for each in run.replicas]
     rows = [tuple(cells[name] for name in _FOLDERS.names) for cells in folders]
@@ -62,21 +65,21 @@ def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> 
 
 
 def rows_of_replica(run: Inventory, replica: ReplicaFolder) -> Iterator[Row]:
-    """Yield the rows of decoded_logs' frame that are of one replica."""
+    """Yield one replica's rows of decoded_logs."""
     return _rows(_cells(run, replica))
 
 
 def records_of(logs: DataFrame) -> DataFrame:
-    """Return RECORDS' rows of decoded_logs' frame."""
+    """Return the rows of RECORDS in the frame of decoded_logs."""
     return logs.where("log IS NULL").select(*RECORDS.columns)
 
 
 def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return the rows of the final look of those replicas that a verdict asks, with broker.
+    """Return the final look's rows of the replicas on which a verdict rests, with broker.
 
-    looks: REPLICA_LOOKS' rows. runs: RUNS' rows.
-    A replica is asked if its topic is promised and its partition has a leader. A run that asks
-    only of replicas in sync asks those in that leader's ISR.
+    looks: rows of REPLICA_LOOKS. runs: rows of RUNS.
+    These are the replicas of promised topics whose partition has a leader; in a run that judges
+    only replicas in sync, those in that leader's ISR.
     Source: highwater_checker.run_folder.replica_logs.
     """
     final = looks.where("is_final").withColumnRenamed("node", "broker")
@@ -98,10 +101,11 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def replicas_of(logs: DataFrame, asked: DataFrame) -> DataFrame:
-    """Return REPLICAS' rows: decoded_logs' frame with what the final look told of each replica.
+    """Return the rows of REPLICAS: the logs of decoded_logs with the final look's offsets.
 
-    asked: as asked_of returns it. high_watermark is -1 of a replica that is not in there; a log
-    that is empty or damaged ends where it starts.
+    asked: as asked_of returns it.
+    high_watermark: -1 for a replica that is not in asked.
+    An empty or damaged log ends at its start.
     """
     told = asked.select(*REPLICA, "high_watermark", "log_start_offset")
     return (
@@ -115,7 +119,7 @@ def replicas_of(logs: DataFrame, asked: DataFrame) -> DataFrame:
 
 
 def unread_of(logs: DataFrame) -> DataFrame:
-    """Return QUARANTINE's rows of replicas whose logs could not be read to their ends."""
+    """Return the rows of QUARANTINE for replicas whose logs could not be read to their ends."""
     return logs.where("log.unread IS NOT NULL").select(
         "run_id",
         fn.format_string(FOLDER, "broker", "topic", "partition").alias("file"),
@@ -126,7 +130,7 @@ def unread_of(logs: DataFrame) -> DataFrame:
 
 
 def not_copied(logs: DataFrame, asked: DataFrame) -> DataFrame:
-    """Return QUARANTINE's rows of replicas that are asked and whose logs were not copied."""
+    """Return the rows of QUARANTINE for replicas in asked whose logs were not copied."""
     folder = fn.format_string(FOLDER, "broker", "topic", "partition")
     return (
         asked.where(fn.col("role").isin(*HOSTED))

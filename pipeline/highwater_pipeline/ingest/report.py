@@ -1,4 +1,4 @@
-"""What became of each run folder, for people and for the caller."""
+"""The outcome of each run folder's ingestion, for people and for the caller."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from highwater_pipeline.tables import TABLES
 
 
 class Taken(StrEnum):
-    """What became of a folder."""
+    """The outcome of one folder's ingestion."""
 
     INGESTED = "ingested"
     UNCHANGED = "unchanged"
-    """Its files are those that are in the tables."""
+    """The run is stored already, with the same files."""
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class RunIngest:
-    """One folder. why: it was refused, else "".
+    """One folder's ingestion.
 
-    rows: in the store, by table, those with none left out. quarantined: lines and files in
-    quarantine, by the first words of their reason (torn, not JSON, wrong, ...).
+    why: the reason if the folder was refused, else "".
+    rows: the number of stored rows by table, without tables that have none.
+    quarantined: the number of lines and files in quarantine, by the first words of their reason
+    (torn, not JSON, wrong, ...).
     """
 
     run_id: str
@@ -36,23 +38,23 @@ class RunIngest:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """Every folder that was given, in that order."""
+    """Every given folder, in the given order."""
 
     runs: tuple[RunIngest, ...]
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """Return the runs that are in the tables now, of those that were given."""
+        """Return the given runs that are in the tables now."""
         return tuple(run.run_id for run in self.runs if run.taken is not Taken.REFUSED)
 
     @property
     def rows(self) -> Counter[str]:
-        """Return how many rows these runs have, by table."""
+        """Return these runs' number of rows, by table."""
         return sum((Counter(run.rows) for run in self.runs), Counter())
 
     @property
     def quarantined(self) -> Counter[str]:
-        """Return how many lines and files of these runs are in quarantine, by kind of reason."""
+        """Return these runs' number of lines and files in quarantine, by kind of reason."""
         return sum((Counter(run.quarantined) for run in self.runs), Counter())
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Runs into every table by this process alone, by the decoders that Spark's workers have.
+"""Ingests runs into every table in this process, with the decoders of Spark's workers.
 
-Of a small run Spark's jobs take some twenty seconds to plan and to start Python in their workers,
-and a second to read and write. The tables are the same, whoever wrote them.
+For a small run, Spark needs some twenty seconds to plan its jobs and to start Python in its
+workers, and one second to read and write. The tables have the same rows either way.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
 def take_in_small(runs: Sequence[Inventory], store: Path) -> Counts:
-    """Write the runs' rows to every table of the store, and return how many they are.
+    """Write the runs' rows to every table of the store, and return their numbers.
 
-    A run's rows are in memory at once, as Arrow has them.
+    All rows of one run are in memory at once, in Arrow's format.
     """
     rows: dict[str, dict[str, int]] = {}
     quarantined: dict[str, dict[str, int]] = {}
@@ -104,8 +104,8 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
 
 
 def _aside(rows: Iterable[Row], name: str, aside: list[Row]) -> Iterator[Row]:
-    """Yield the rows without a cell of the name; of others the cell's own go aside, with the run's
-    and the replica's names."""
+    """Yield the rows without a cell of this name; append the cells of the other rows to `aside`,
+    with the names of run and replica."""
     for row in rows:
         if name in row:
             others = {key: cell for key, cell in row.items() if key != name}
@@ -119,7 +119,7 @@ _Replica = tuple[str, int, int]
 
 
 def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
-    """Return the final look's rows of those replicas that are asked, as replica_logs.asked_of."""
+    """Return the same rows as replica_logs.asked_of."""
     last = sorted(final, key=lambda row: (row["leader_epoch"], -row["node"]))
     leaders = {(row["topic"], row["partition"]): row for row in last if row["role"] == "leader"}
     topics, only_in_sync = run.get("topics"), run.get("only_in_sync")
@@ -135,7 +135,7 @@ def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
 
 
 def _replicas(asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Row]:
-    """Yield REPLICAS' rows, as replica_logs.replicas_of does."""
+    """Yield the same rows as replica_logs.replicas_of."""
     for log in logs:
         told = asked.get((log["topic"], log["partition"], log["broker"]), NOT_KNOWN)
         start, end = told["log_start_offset"], log["end_offset"]
@@ -148,7 +148,7 @@ def _replicas(asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Ro
 
 
 def _unread(logs: Iterable[Row]) -> list[Row]:
-    """Return QUARANTINE's rows of logs that could not be read, as replica_logs.unread_of does."""
+    """Return the same rows as replica_logs.unread_of."""
     return [
         {
             "run_id": log["run_id"],
@@ -162,7 +162,7 @@ def _unread(logs: Iterable[Row]) -> list[Row]:
 
 
 def _not_copied(run_id: str, asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> list[Row]:
-    """Return QUARANTINE's rows of replicas without a log, as replica_logs.not_copied does."""
+    """Return the same rows as replica_logs.not_copied."""
     copied = {(log["topic"], log["partition"], log["broker"]) for log in logs}
     return [
         {
@@ -182,7 +182,7 @@ def _table(table: Table, rows: Iterable[Row]) -> pa.Table:
 
 
 def _write(rows: pa.Table, table: Table, run_id: str, store: Path) -> None:
-    """Write the run's rows where Spark would, in the order of the table's sort key."""
+    """Write the run's rows to the same folder as Spark, in the order of the table's sort key."""
     folder = store / table.name / _partition("run_id", run_id)
     in_order = rows.sort_by([(name, "ascending") for name in table.sort_key])
     parts = {"": in_order}

@@ -1,9 +1,9 @@
-"""The store on disk: replaces the partitions of runs, and keeps what was taken in of each.
+"""The store on disk: replaces the rows of runs, and keeps a receipt of each run.
 
-store/<table>/run_id=.../ holds a table's rows of one run; store/_ingested/<run_id>.json says that
-all of a run is there. That file goes first and comes last, so that a run whose ingestion was
-killed is taken in again. One ingestion at a time writes to a store, and nobody reads there
-meanwhile: who calls it holds locking.writing.
+store/<table>/run_id=.../ has a table's rows of one run. store/_ingested/<run_id>.json, the receipt,
+exists while all of a run's rows are stored: it is removed first and written last, so that a run
+whose ingestion was killed is ingested again. One ingestion at a time writes to a store, and nobody
+reads from it meanwhile: callers hold locking.writing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INGESTED = "_ingested"
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What was taken in of a run: from which files, and what became of it (report.RunIngest)."""
+    """A run's ingestion: the fingerprint of its files, and its outcome (report.RunIngest)."""
 
     data_version: int
     files: Fingerprint
@@ -33,9 +33,9 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 def read_receipt(store: Path, run_id: str, fingerprint: Fingerprint) -> Receipt | None:
-    """Return the receipt of a run that is in the tables with just these files, else None.
+    """Return the receipt of a run that is stored with exactly these files, else None.
 
-    One that does not decode was written by another version: its run is taken in again.
+    A receipt that does not decode is another version's: its run is ingested again.
     """
     receipt = read_kept(_receipt(store, run_id), Receipt)
     if receipt is None:
@@ -51,8 +51,8 @@ def write_receipt(store: Path, run_id: str, receipt: Receipt) -> None:
 def forget(store: Path, run_ids: Collection[str]) -> None:
     """Remove the runs from the store, receipts first.
 
-    An overwrite of partitions leaves those alone for which there are no new rows: a kind of event
-    or a wrong line that a run has no more would stay.
+    An overwrite replaces only partitions with new rows. Without this, rows of a kind of event that
+    the run no longer has would stay.
     """
     for run_id in run_ids:
         _receipt(store, run_id).unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def forget(store: Path, run_ids: Collection[str]) -> None:
 def write(frame: DataFrame, table: Table, store: Path) -> None:
     """Replace the partitions of the runs in the frame.
 
-    Few files a partition, each in the order of the table's sort key.
+    A partition has few files, each in the order of the table's sort key.
     """
     order = [*table.partitioned_by, *(c for c in table.sort_key if c not in table.partitioned_by)]
     (

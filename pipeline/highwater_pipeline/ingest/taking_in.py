@@ -1,4 +1,4 @@
-"""A group of runs into every table: one pass over their files, one write a table."""
+"""Ingests a group of runs into every table: one pass over their files, one write a table."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ from highwater_pipeline.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """By run: rows by table, and quarantined lines and files by kind of reason."""
+    """Numbers by run: rows by table, and quarantined lines and files by kind of reason."""
 
     rows: Mapping[str, dict[str, int]]
     quarantined: Mapping[str, dict[str, int]]
 
 
 def take_in(spark: SparkSession, runs: Sequence[Inventory], store: Path) -> Counts:
-    """Write the runs' rows to every table of the store, and return how many they are.
+    """Write the runs' rows to every table of the store, and return their numbers.
 
-    Files are read once: what was decoded stays in Spark, on disk where memory is short, until its
-    rows and its wrong lines are written.
+    Files are read once: decoded rows stay in Spark, on disk where memory is short, until the
+    accepted rows and the wrong lines are written.
     """
     documents = {run.run_id: read_documents(run) for run in runs}
     with ExitStack() as kept:
@@ -78,7 +78,7 @@ def _frames(
     documents: Mapping[str, Documents],
     kept: ExitStack,
 ) -> dict[Table, DataFrame]:
-    """Return every table's rows; what is cached for them lasts until kept is closed."""
+    """Return every table's rows; frames cached for them last until `kept` is closed."""
 
     def keep(frame: DataFrame) -> DataFrame:
         cached = frame.cache()
@@ -127,7 +127,7 @@ def _frames(
 
 
 def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFile]]:
-    """Return the run's files of lines by the name of their table, every name in FORMATS."""
+    """Return the run's files of lines, by every table's name in FORMATS."""
     found: dict[str, list[LineFile]] = {name: [] for name in FORMATS}
     for file, table_name in run.line_files:
         settings = documents.settings_of(Path(file).stem)
@@ -144,7 +144,7 @@ def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFi
 
 
 def whole_files_of(run: Inventory, documents: Documents) -> list[Row]:
-    """Return QUARANTINE's rows of files that are not read, or are wrong as a whole."""
+    """Return the rows of QUARANTINE for files that are not read, or are wrong as a whole."""
     strange = [
         {"run_id": run.run_id, "file": file, "line": -1, "reason": why}
         for file, why in run.strangers
@@ -163,7 +163,7 @@ def whole_files_of(run: Inventory, documents: Documents) -> list[Row]:
 
 
 def kind_of(reason: str) -> str:
-    """Return what tells the kind of a reason: of "not JSON: ..." that it is no JSON."""
+    """Return the kind of a reason: "not JSON" for "not JSON: ..."."""
     return reason.partition(":")[0]
 
 
@@ -173,7 +173,7 @@ def _frame(spark: SparkSession, table: Table, rows: Iterable[Row]) -> DataFrame:
 
 
 def _count(frames: Mapping[Table, DataFrame]) -> Counts:
-    """Count the rows of each run: one row leaves Spark for each run, table and kind of reason."""
+    """Count the rows of each run in Spark; one row a run, table and kind of reason leaves it."""
     kind = fn.substring_index("reason", ":", 1)  # as kind_of
     each_row = [
         frame.select(

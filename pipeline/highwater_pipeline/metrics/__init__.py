@@ -1,1 +1,1 @@
-"""What runs measured: failovers, outages, lag, latencies, by fault and preset."""
+"""Measurements of runs: failovers, outages, lag and latencies, by fault and preset."""

@@ -11,10 +11,12 @@ from highwater_pipeline.tables import EVENTS, Tables
 
 
 def alerts(tables: Tables) -> DataFrame:
-    """Return one row a run, controller's term, broker and command that it did not answer.
+    """Return one row for each command that a broker did not answer in a controller's term.
 
-    Columns: run_id, controller, controller_epoch, broker, request, timeouts (how often another
-    command_timeout_ms had passed), span_ms (from the first of them to the last).
+    Columns:
+        run_id, controller, controller_epoch, broker, request.
+        timeouts: how many times command_timeout_ms passed.
+        span_ms: from the first of these times to the last.
     """
     told = tables[EVENTS].where(fn.col("kind") == EventKind.COMMAND_TIMED_OUT.value)
     return (

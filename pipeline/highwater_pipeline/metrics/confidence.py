@@ -1,6 +1,7 @@
 """Medians with confidence intervals, and whether one group is slower than another.
 
-By ranks alone: failover times are skewed and bounded by timeouts, far from any normal law.
+Both use ranks alone: failover times are skewed and bounded by timeouts, far from a normal
+distribution.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ CONFIDENT_FROM = 6
 
 
 def medians(frame: DataFrame, by: Sequence[str], value: str) -> DataFrame:
-    """Return one row a group: count, median, and low and high, which hold it with 95 %.
+    """Return one row a group: count, median, and the median's 95 % interval, low to high.
 
-    The interval is that of order statistics, by the normal law's approximation of the binomial;
-    null with fewer than six values. Rows whose value is null are left out.
+    The interval's ends are order statistics, by the normal approximation of the binomial
+    distribution; null with fewer than six values. Rows whose value is null are left out.
     """
     values = frame.where(fn.col(value).isNotNull())
     group = Window.partitionBy(*by)
@@ -57,12 +58,18 @@ def _at(rank: Column, value: str) -> Column:
 def comparison(frame: DataFrame, side: str, value: str, by: Sequence[str] = ()) -> DataFrame:
     """Return one row a group: whether the side "b" has greater values than "a".
 
-    By Mann and Whitney's test, without a correction for ties: they make it say less. side: a
-    column that is "a" or "b". Columns: those of by, count_a, count_b, median_a, median_b,
-    b_is_greater (the share of pairs in which b's value is the greater, ties by half; 0.5 is no
-    difference), z, and verdict, of this test alone: SLOWER, FASTER, NOT_SHOWN or, with fewer than
-    eight values on a side, TOO_FEW. Without values on a side: that verdict and nulls. Without any:
-    no row, but one row where by is empty.
+    By Mann and Whitney's test, without a correction for ties, which makes it more cautious.
+    side: a column that is "a" or "b".
+
+    Columns: those of by, and
+        count_a, count_b, median_a, median_b.
+        b_is_greater: the share of pairs in which b's value is greater; ties count half, so 0.5 is
+            no difference.
+        z.
+        verdict: of this test alone: SLOWER, FASTER, NOT_SHOWN, or TOO_FEW with fewer than eight
+            values on a side.
+    Without values on one side: TOO_FEW and nulls. Without values on both: no row, but one row where
+    by is empty.
     """
     values = frame.where(fn.col(value).isNotNull()).select(*by, side, value)
     by_value = Window.partitionBy(*by).orderBy(value)

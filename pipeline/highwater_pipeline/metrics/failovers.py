@@ -1,7 +1,7 @@
-"""M01: every change of a leader, split into what it waited for.
+"""M01: the times of every change of a leader, split into its phases.
 
-Detection is the time from the fault to the controller's decision, election from there to the new
-leader's own event; then the first acknowledgement by the new leader, and the ISR that is whole
+Detection lasts from the fault to the controller's decision, election from there to the new leader's
+own event. Then come the new leader's first acknowledgement, and the moment when the ISR is whole
 again.
 """
 
@@ -24,14 +24,20 @@ _LEADERSHIP = (*PARTITION, "leader_epoch")
 
 
 def failovers(tables: Tables) -> DataFrame:
-    """Return one row a leader epoch after a partition's first that a broker began to lead, up to
-    the last look: what stopping nodes hand over to one another after that is no failover.
+    """Return one row for each change of a leader: each leader epoch after a partition's first.
 
-    Columns: run_id, topic, partition, leader_epoch, leader; fault, fault_number and fault_ns, the
-    last that was proven before; elected_ns, the run's time; and in milliseconds detect_ms,
-    elect_ms, first_ack_ms (after elected_ns), isr_restored_ms (likewise) and total_ms (from the
-    fault to the first acknowledgement). Null where it did not happen, or not before the next
-    leader. Sort key: run_id, topic, partition, leader_epoch.
+    Only epochs in which a broker began to lead, up to the last look: leaderships that stopping
+    nodes hand over after it are no failovers.
+
+    Columns:
+        run_id, topic, partition, leader_epoch, leader.
+        fault, fault_number, fault_ns: of the last fault that was proven before.
+        elected_ns: in the run's time.
+        detect_ms, elect_ms.
+        first_ack_ms, isr_restored_ms: from elected_ns.
+        total_ms: from the fault to the first acknowledgement.
+    A time is null if its event did not happen before the next leader.
+    Sort key: run_id, topic, partition, leader_epoch.
     """
     leaderships = _leaderships(tables)
     later = with_fault_before(
@@ -66,7 +72,7 @@ def failovers(tables: Tables) -> DataFrame:
 
 
 def _seen_to_end(leaderships: DataFrame, tables: Tables) -> DataFrame:
-    """Return those up to the last look of their run; all of a run that nobody looked at."""
+    """Return the leaderships up to the last look of their run; all, if the run has no looks."""
     ends = tables[LOOKS].groupBy("run_id").agg(fn.max("time_ns").alias("_end_ns"))
     return (
         leaderships.join(fn.broadcast(ends), "run_id", "left")
@@ -99,7 +105,7 @@ def _leaderships(tables: Tables) -> DataFrame:
 
 
 def _first_acknowledged(leaderships: DataFrame, tables: Tables) -> DataFrame:
-    """Return when each leader's first acknowledgement came; few leaderships, many sends."""
+    """Return the time of each leadership's first acknowledgement; few leaderships, many sends."""
     acknowledged = (
         tables[OPERATIONS].where("function = 'send' AND type = 'ok'").select(*PARTITION, "time_ns")
     )
@@ -109,7 +115,7 @@ def _first_acknowledged(leaderships: DataFrame, tables: Tables) -> DataFrame:
 
 
 def _isr_restored(leaderships: DataFrame, tables: Tables) -> DataFrame:
-    """Return when each leader first had the largest ISR that its partition ever had."""
+    """Return the time at which each leader first had the largest ISR that its partition ever had."""
     sizes = (
         timed_events(tables, "isr_changed", "became_leader")
         .withColumn("isr_size", fn.size("isr"))

@@ -1,4 +1,4 @@
-"""How far followers and high watermarks lag, and how often ISRs change."""
+"""The lag of followers and of high watermarks, and the number of changes of ISRs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ _PERCENTILES = [0.5, 0.95, 0.99]
 def lags(tables: Tables) -> DataFrame:
     """Return one row a follower in one look, beside its leader in the same look.
 
-    Columns: run_id, look, time_ns, topic, partition, broker, is_in_isr, log_lag (records that the
-    leader has and it has not) and high_watermark_lag (by how much it knows less to be committed).
-    The nodes of a look are asked one after the other: a lag may be off by what was written
-    meanwhile, and is never below 0.
+    Columns:
+        run_id, look, time_ns, topic, partition, broker, is_in_isr.
+        log_lag: leader's log end minus follower's, in records.
+        high_watermark_lag: leader's high watermark minus follower's, in records.
+    The nodes of a look are asked one after the other, so records written meanwhile make a lag
+    wrong; it is never below 0.
     """
     looks = replica_looks_in_run(tables)
     place = ["run_id", "look", "topic", "partition", "leader_epoch"]
@@ -47,10 +49,10 @@ def lags(tables: Tables) -> DataFrame:
 
 
 def lag_over_time(tables: Tables) -> DataFrame:
-    """Return how far the last follower lagged, in each of up to 200 equal stretches of each run.
+    """Return the largest lag of any follower, in each of up to 200 equal parts of each run.
 
-    Row grain: (run_id, from_ns) with a look in it; from_ns is the run's time. Columns: log_lag and
-    high_watermark_lag, the most of any follower in any look, in records. Sort key: the grain.
+    Row grain: (run_id, from_ns) with a look in it; from_ns is in the run's time. Columns: log_lag
+    and high_watermark_lag, the largest of all looks, in records. Sort key: the grain.
     """
     of_looks = lags(tables)
     ends = replica_looks_in_run(tables).groupBy("run_id").agg(fn.max("time_ns").alias("end_ns"))
@@ -64,7 +66,7 @@ def lag_over_time(tables: Tables) -> DataFrame:
 
 
 def replication(tables: Tables) -> DataFrame:
-    """Return one row a run: percentiles of its lags, and how often leaders changed an ISR.
+    """Return one row a run: percentiles of its lags, and the number of ISR changes by leaders.
 
     Columns: run_id, log_lag_p50, _p95, _p99 and _max, high_watermark_lag_p50, _p95, _p99 and _max
     (null without looks), isr_changes.

@@ -1,4 +1,4 @@
-"""Events by the run's own time, and the faults before a moment: what the metrics share."""
+"""Events in the run's own time, and the faults before a moment; shared by the metrics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ NS_PER_MS = 1_000_000
 
 
 def ms_between(begin_ns: str, end_ns: str) -> Column:
-    """Return the milliseconds from one column's time to the other's; null where one is."""
+    """Return the milliseconds from one column's time to the other's; null if either is null."""
     return (fn.col(end_ns) - fn.col(begin_ns)) / NS_PER_MS
 
 
 def timed_events(tables: Tables, *kinds: str) -> DataFrame:
     """Return the events of these kinds with at_ns, their time in the run.
 
-    Only of runs that say when they began: nodes trace the wall clock of their machine, the one on
-    which the run's clients were. Across machines at_ns would be off by their clocks' difference.
+    Only for runs whose begin is known. Nodes trace the wall clock of their machine, on which the
+    run's clients were, too. Across machines at_ns would be off by their clocks' difference.
     """
     began = tables[RUNS].where("start_wall_ns IS NOT NULL").select("run_id", "start_wall_ns")
     events = tables[EVENTS].where(fn.col("kind").isin(*kinds))
@@ -32,7 +32,7 @@ def timed_events(tables: Tables, *kinds: str) -> DataFrame:
 
 
 def proven_faults(tables: Tables) -> DataFrame:
-    """Return (run_id, fault, fault_number, fault_ns): every fault that was proven, and when."""
+    """Return (run_id, fault, fault_number, fault_ns): every proven fault, with its time."""
     faults = tables[FAULTS]
     intended = faults.where("phase = 'intended'").select("run_id", "number", "fault")
     acting = (
@@ -48,8 +48,8 @@ def proven_faults(tables: Tables) -> DataFrame:
 def with_fault_before(frame: DataFrame, at_ns: str, tables: Tables) -> DataFrame:
     """Return the frame with the last fault proven up to at_ns: fault, fault_number, fault_ns.
 
-    They are null where there was none. That it was the last is no proof that it was the cause.
-    A run has few faults: they are gathered in one array a run.
+    They are null if there was none. The last fault is not certainly the cause. A run has few
+    faults, so they are gathered in one array a run.
     """
     each = fn.struct("fault_ns", "fault_number", "fault")
     of_run = proven_faults(tables).groupBy("run_id").agg(fn.collect_list(each).alias("_faults"))

@@ -1,4 +1,4 @@
-"""Produce and fetch latency, throughput and unavailability windows, as clients saw them."""
+"""Clients' latency of sends and fetches, throughput, and outages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACCURACY = 10_000
 
 
 def latencies(tables: Tables) -> DataFrame:
-    """Return one row a run: how long acknowledged sends took, and how many there were a second.
+    """Return one row a run: latency and rate of acknowledged sends.
 
     Columns: run_id, acknowledged, records_per_s (null with fewer than two), p50_ms, p95_ms, p99_ms
     (to one part in 10,000), longest_ms.
@@ -43,18 +43,18 @@ def latencies(tables: Tables) -> DataFrame:
 
 
 def fetch_latencies(tables: Tables) -> DataFrame:
-    """Return one row a run in which fetches were timed: how long each was on its way.
+    """Return one row a run with timed fetches: their latency.
 
-    These are the prober's: one partition, one try, no waiting for more records. Columns: run_id,
-    fetches, p50_ms, p95_ms, p99_ms, longest_ms. A consumer's polls tell when a record came, not
-    when it was asked for.
+    These are the prober's fetches: one partition, one try, no waiting for more records. A
+    consumer's poll has the time of a record's arrival, not of its request.
+    Columns: run_id, fetches, p50_ms, p95_ms, p99_ms, longest_ms.
     """
     times = tables[PROBES].withColumn("latency_ms", ms_between("asked_ns", "answered_ns"))
     return _by_run(times, fetches=fn.count(fn.lit(1)))
 
 
 def _by_run(times: DataFrame, **more: Column) -> DataFrame:
-    """Return one row a run: run_id, more aggregates, p50_ms and the others, and longest_ms.
+    """Return one row a run: run_id, the given aggregates, the percentiles, and longest_ms.
 
     times: rows with run_id and latency_ms.
     """
@@ -79,13 +79,19 @@ def _by_run(times: DataFrame, **more: Column) -> DataFrame:
 
 
 def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:
-    """Return one row a time of at least that long in which a partition acknowledged nothing.
+    """Return one row for each outage: a time without acknowledgements of a partition.
 
-    Each is from one acknowledgement to the next, or from the last one, or the first send where
-    there is none, to the end of the run's sends. Columns: run_id, topic, partition, from_ns, to_ns
-    (the run's time), outage_ms, and the last fault proven before it ended (fault, fault_number,
-    fault_ns). A time in which nobody sent counts as well: the load is to be steady. Sort key:
-    run_id, topic, partition, from_ns.
+    An outage lasts from one acknowledgement to the next. The last one lasts from the last
+    acknowledgement, or from the first send if there was none, to the end of the run's sends. Only
+    outages of at least the given length are returned. A time without sends counts as well, so the
+    load must be steady.
+
+    Columns:
+        run_id, topic, partition.
+        from_ns, to_ns: in the run's time.
+        outage_ms.
+        fault, fault_number, fault_ns: of the last fault proven before the outage's end.
+    Sort key: run_id, topic, partition, from_ns.
     """
     sends = tables[OPERATIONS].where("function = 'send'").select(*PARTITION, "type", "time_ns")
     paused = (
@@ -110,7 +116,7 @@ def _pauses(sends: DataFrame) -> DataFrame:
 
 
 def _silences(sends: DataFrame) -> DataFrame:
-    """Return from_ns and to_ns of each partition's silence at its run's end, however short."""
+    """Return from_ns and to_ns of each partition's last outage, of any length."""
     acknowledged_ns = fn.when(fn.col("type") == "ok", fn.col("time_ns"))
     last_of_each = sends.groupBy(*PARTITION).agg(
         fn.coalesce(fn.max(acknowledged_ns), fn.min("time_ns")).alias("from_ns")

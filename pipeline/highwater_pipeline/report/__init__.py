@@ -1,1 +1,1 @@
-"""The report that people open: one page, the same in Markdown, and its tables as CSV."""
+"""The report for people: one page as HTML, the same in Markdown, and its tables as CSV."""

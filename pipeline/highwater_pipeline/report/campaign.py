@@ -1,4 +1,4 @@
-"""What a campaign found and reached, as a page."""
+"""The page of a campaign: its violations and its coverage."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from highwater_pipeline.tables import Row
 
 @dataclass(frozen=True, slots=True)
 class CampaignRows:
-    """The tables' rows, each with what its columns say.
+    """The rows of the page's tables.
 
-    found: a kind of violation. shrunk: a minimal plan. families: numbers of a family. coverage:
-    mark, first (number of the first schedule that reached it), and the schedules of each family
-    that did. faults: a kind of fault, and what became of it.
+    found: one row a kind of violation.
+    shrunk: one row a minimal plan.
+    families: one row a family, with its numbers.
+    coverage: mark, first (number of the first schedule that reached the mark), and the number of
+        each family's schedules that did.
+    faults: one row a kind of fault, with its outcomes.
     """
 
     found: Sequence[Row]
@@ -65,16 +68,16 @@ def page_of_campaign(
 
 
 def _found(rows: Sequence[Row]) -> list[Row]:
-    """Return the kinds of violations as people read them, those that nothing documents first."""
+    """Return the kinds of violations for people, undocumented ones first."""
     names = ("outcome", "invariant", "schedules", "message", "named", "replay")
     in_order = sorted(rows, key=lambda row: row["outcome"] != Outcome.FAIL)
     return [{name: row[name] for name in names} for row in in_order]
 
 
 def marks_by_schedule(firsts: Sequence[int], schedules: int) -> str:
-    """Draw how many marks were reached after how many schedules; "" without any mark.
+    """Draw the number of reached marks over the number of schedules; "" without any mark.
 
-    firsts: of each mark, the number of the first schedule that reached it.
+    firsts: for each mark, the number of the first schedule that reached it.
     """
     if not firsts:
         return ""

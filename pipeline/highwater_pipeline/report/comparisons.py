@@ -1,4 +1,4 @@
-"""What a comparison and a trend say, as pages."""
+"""The pages of a comparison and of a trend."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def page_of_comparison(found: Comparison) -> Page:
 
 
 def _answer_and_basis(found: Comparison) -> tuple[str, str]:
-    """Return the sentence's answer, and apart from it what it rests on, which may be long."""
+    """Return the sentence's answer, and its basis, which may be long."""
     answer, basis = _BASIS.split(with_short_commits(found.sentence), maxsplit=1)
     return answer, basis
 
@@ -92,7 +92,7 @@ def _side_by_side(row: Row) -> Row:
 
 
 def notes_of(found: Comparison) -> tuple[str, ...]:
-    """Return which side is which, and what else may have made a difference."""
+    """Return notes: the names of the sides, and other causes that a difference may have."""
     sides = (
         f"a: {name_of(found.by, found.a)}, {found.runs_a} runs; "
         f"b: {name_of(found.by, found.b)}, {found.runs_b} runs."
@@ -150,7 +150,7 @@ def _column(row: Row) -> str:
 
 
 def tone_of_trend(found: Trend) -> Outcome:
-    """Return what the last build's comparison is worth; one build alone has none."""
+    """Return the tone of the last build's comparison; one build alone has none."""
     return Outcome.UNKNOWN if found.comparison is None else TONES[found.comparison.answer]
 
 

@@ -21,7 +21,7 @@ LONG = frozenset({"check", "message", "named", "plan", "replay", "title"})
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a page says. name: of its files. lead: the answer, first of all. tone: its colour."""
+    """A page. name: of its files. lead: the answer, at the top. tone: the answer's colour."""
 
     name: str
     title: str
@@ -71,7 +71,7 @@ def markdown(page: Page) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line, without what Markdown or HTML would take for its own."""
+    """Return the text on one line, with the characters of Markdown and HTML escaped."""
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 

@@ -1,4 +1,4 @@
-"""The report's pictures, as SVG texts to be put into a page; the same rows give the same bytes."""
+"""The report's pictures as SVG texts for a page; the same rows give the same bytes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def styled() -> AbstractContextManager[None]:
 
 
 def failovers_by_fault(failovers: Sequence[Row]) -> str:
-    """Draw each failover's whole time as a dot, by its group; "" without any.
+    """Draw each failover's total time as a dot, by group; "" without any.
 
-    The upright line is the median.
+    The vertical line is the median.
     """
     known = [row for row in failovers if row["fault"] and row["total_ms"] is not None]
     if not known:
@@ -65,12 +65,12 @@ def failovers_by_fault(failovers: Sequence[Row]) -> str:
 
 
 def _spread(number: int) -> float:
-    """Return where a dot lies across its row, so that equal times are told apart."""
+    """Return a dot's position across its row, so that dots of equal times are seen apart."""
     return (number * 0.618 % 1 - 0.5) * 0.5
 
 
 def splits_by_fault(medians: Sequence[Row]) -> str:
-    """Draw the medians of what failovers waited for as stacked bars, by group."""
+    """Draw the medians of failovers' phases as stacked bars, by group."""
     groups = sorted({row["group"] for row in medians})
     if not groups:
         return ""
@@ -93,9 +93,9 @@ def splits_by_fault(medians: Sequence[Row]) -> str:
 
 
 def outages_by_run(outages: Sequence[Row]) -> str:
-    """Draw when each run's partitions acknowledged nothing for long; "" without any such time.
+    """Draw the outages of each run's partitions; "" without any.
 
-    Of many runs those are drawn whose partitions were out for longest.
+    Of many runs, those with the longest outages are drawn.
     """
     if not outages:
         return ""
@@ -119,9 +119,9 @@ def outages_by_run(outages: Sequence[Row]) -> str:
 
 
 def lag_over_time(stretches: Sequence[Row]) -> str:
-    """Draw how far the last follower lagged in the course of each run; "" without any lag.
+    """Draw the largest lag of any follower over each run's time; "" without any lag.
 
-    Of many runs those are drawn that lagged most.
+    Of many runs, those with the largest lags are drawn.
     """
     most: Counter[str] = Counter()
     for row in stretches:
@@ -149,7 +149,10 @@ def lag_over_time(stretches: Sequence[Row]) -> str:
 
 
 def _rows_of(names: Collection[str], height: float, above: float = 0.0) -> tuple[Figure, Axes]:
-    """Return a picture with a row a name, from above, each so high; above: what else there is."""
+    """Return a picture with one row a name, from the top, of the given height each.
+
+    above: the height of the other parts.
+    """
     figure = Figure(figsize=(9, 0.9 + above + height * len(names)), layout="constrained")
     axes = figure.subplots()
     axes.set_yticks(range(len(names)), [_cut(name) for name in names], parse_math=False)
@@ -158,7 +161,7 @@ def _rows_of(names: Collection[str], height: float, above: float = 0.0) -> tuple
 
 
 def _from_zero(figure: Figure, axes: Axes, says: str) -> str:
-    """Return the picture; what is drawn after the axis has its bounds would not move them."""
+    """Set the axis to begin at 0, and return the picture; later shapes do not move the bounds."""
     axes.set_xlim(left=0)
     axes.set_xlabel(says)
     return as_svg(figure)

@@ -1,4 +1,4 @@
-"""What a report says, as sections of tables and pictures; pages and texts only lay them out."""
+"""The contents of a report, as sections of tables and pictures; pages only lay them out."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMES = frozenset({"seed", "first_seed"})
 class Section:
     """A heading, a sentence, pictures ("" for none) and a table.
 
-    rows: for programs, with equal columns. shown: what people read in their place, where that
-    differs; likewise with equal columns.
+    rows: for programs, all with the same columns.
+    shown: rows for people, where they differ; all with the same columns.
     """
 
     title: str
@@ -41,14 +41,14 @@ class Section:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns that are set flush right."""
+        """The columns of numbers, which are aligned right."""
         return tuple(
             column for column in self.columns if all(_is_number(row[column]) for row in self.table)
         )
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
-        """The rows as people read them."""
+        """The rows for people, as texts."""
         return [
             tuple(
                 shown_value(_name(row[column]) if column in NAMES else row[column])
@@ -63,7 +63,7 @@ def _name(value: object) -> object:
 
 
 def sections_of(analysis: Analysis) -> list[Section]:
-    """Return the report's sections, in order: what is broken before what was measured."""
+    """Return the report's sections, in order: findings before measurements."""
     return [
         Section("Verdicts", _with_titles(analysis), note=_of_verdicts(analysis)),
         Section(
@@ -105,7 +105,7 @@ def sections_of(analysis: Analysis) -> list[Section]:
 
 
 def shown_value(value: object) -> str:
-    """Return a cell's text: three significant digits of a fraction, – for nothing."""
+    """Return a cell's text: three significant digits for a fraction, – for null."""
     if value is None or value == "":
         return NOTHING
     if isinstance(value, bool):
@@ -116,7 +116,7 @@ def shown_value(value: object) -> str:
 
 
 def shown_interval(median: float | None, low: float | None, high: float | None) -> str:
-    """Return a median with the interval that holds it, where there is one."""
+    """Return a median with its confidence interval, if it has one."""
     if low is None or high is None:
         return shown_value(median)
     return f"{shown_value(median)} ({shown_value(low)}–{shown_value(high)})"
@@ -126,7 +126,7 @@ _COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 
 
 def with_short_commits(text: str) -> str:
-    """Return the text with the first twelve digits of each commit that it names whole."""
+    """Return the text with each whole commit id cut to twelve digits."""
     return _COMMIT.sub(r"\1", text)
 
 
@@ -155,7 +155,7 @@ def _of_verdicts(analysis: Analysis) -> str:
 
 
 def _of_alerts(analysis: Analysis) -> str:
-    """Return what an alert is."""
+    """Return the sentence that explains alerts."""
     about = "Commands that a broker did not answer for the controller's command_timeout_ms."
     return f"{about} {_share(analysis.alerts)}".rstrip()
 
@@ -170,7 +170,7 @@ def _with_titles(analysis: Analysis) -> list[Row]:
 
 
 def _in_words(finding: Row) -> Row:
-    """Return a violation as people read it: what it is and where, in few columns."""
+    """Return a violation for people: its kind, place and message, in few columns."""
     place = f"{finding['topic']}-{finding['partition']}" if finding["topic"] else ""
     rest = [f"{name} {finding[name]}" for name in ("offset", "broker") if finding[name] >= 0]
     return {
@@ -183,7 +183,7 @@ def _in_words(finding: Row) -> Row:
 
 
 def _by_check(analysis: Analysis) -> list[Row]:
-    """Return one row a check, of how many runs and things it looked at; those that found first."""
+    """Return one row a check: the numbers of runs and things examined; checks with findings first."""
     found: dict[str, Row] = {}
     for row in analysis.examined:
         name = row["check"]
@@ -199,7 +199,7 @@ def _by_check(analysis: Analysis) -> list[Row]:
 
 
 def _of_failovers(analysis: Analysis) -> str:
-    """Return what the medians are; and how many leader changes there are of which there is none."""
+    """Return the sentence that explains the medians, with the number of failovers without one."""
     how = (
         "Medians in milliseconds, with the interval that holds each with 95 % (from six failovers "
         "on). The fault is the last that was proven before the new leader began."
@@ -216,10 +216,11 @@ _PARTS = ("total_ms", *(split for split in SPLITS if split != "total_ms"))
 
 
 def _by_group(analysis: Analysis) -> list[Row]:
-    """Return one row a group: how many failovers there are, and the median of each part.
+    """Return one row a group: the number of failovers, and the median of each phase.
 
-    One that is not whole, as of a leader that was replaced before it acknowledged anything, counts
-    for the parts that it has; failovers: of the part that most have.
+    A failover may lack phases, as when its leader was replaced before its first acknowledgement. It
+    counts for the phases that it has.
+    failovers: the count of the phase that most of them have.
     """
     names = _group_names(analysis)
     found: dict[tuple[str, ...], Row] = {}
@@ -240,7 +241,7 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def _group_names(analysis: Analysis) -> list[str]:
-    """Return what tells groups apart: the fault, the preset, and whatever else differs."""
+    """Return names of the groups: the fault, the preset, and other columns that differ."""
     return [
         name
         for name in GROUP
@@ -249,7 +250,7 @@ def _group_names(analysis: Analysis) -> list[str]:
 
 
 def _in_groups(rows: Sequence[Row], analysis: Analysis) -> list[Row]:
-    """Return rows that have GROUP with group, its name."""
+    """Return the rows with their group's name in place of the columns of GROUP."""
     names = _group_names(analysis)
     return [
         {**row, "group": " / ".join(_shown_name(row[name]) for name in names if row[name])}
@@ -262,7 +263,7 @@ def _shown_name(name: str | None) -> str:
 
 
 def _in_seconds(row: Row) -> Row:
-    """Return the row with its times in seconds, and without what only joins it to others."""
+    """Return the row with its times in seconds, and without columns that only serve joins."""
     times = {f"{name}_s": row[f"{name}_ns"] / 1e9 for name in ("from", "to")}
     kept = ("outage_ms", "fault")
     place = {name: row[name] for name in ("run_id", "topic", "partition")}

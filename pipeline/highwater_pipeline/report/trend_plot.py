@@ -18,8 +18,9 @@ _SHOWN_CHARACTERS = 20
 def medians_by_build(rows: Sequence[Row], builds: Sequence[str], says: str) -> str:
     """Draw the medians and intervals of one measure, a line a fault; "" without any median.
 
-    rows: with build, fault, median, low and high (ms; low and high may be null). says: what the
-    upright axis is. Names are drawn as they are, never read as formulas.
+    rows: with build, fault, median, low and high (ms; low and high may be null).
+    says: the label of the vertical axis.
+    Names are drawn literally, never read as formulas.
     """
     known = [row for row in rows if row["median"] is not None]
     if not known:
@@ -53,5 +54,5 @@ def medians_by_build(rows: Sequence[Row], builds: Sequence[str], says: str) -> s
 
 
 def _reach_s(row: Row, end: str) -> float:
-    """Return how far the interval reaches from the median, 0 where there is none."""
+    """Return the distance from the median to the interval's end, 0 without an interval."""
     return 0.0 if row[end] is None else abs(row[end] - row["median"]) / 1e3
