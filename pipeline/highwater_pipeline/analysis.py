@@ -69,7 +69,7 @@ class Analysis:
 
     @property
     def outcome(self) -> Outcome:
-        """Return fail if any run fails, else unknown if any is unknown or there is none, else pass."""
+        """Return fail if a run fails; else unknown if one is, or there is none; else pass."""
         outcomes = {row["outcome"] for row in self.verdicts}
         if Outcome.FAIL in outcomes:
             return Outcome.FAIL

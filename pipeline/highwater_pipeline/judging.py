@@ -87,7 +87,7 @@ def _without_excused(findings: DataFrame, excused: DataFrame) -> DataFrame:
 
 
 def _in_one(judged: CheckFrames) -> DataFrame:
-    """Return the first findings and the examined numbers in one frame: their inputs are made once."""
+    """Return the first findings and the examined numbers in one frame, so inputs are made once."""
     first = judged.findings.orderBy(*judged.findings.columns).limit(LEAVE_MAX + 1)
     return first.unionByName(judged.examined, allowMissingColumns=True)
 

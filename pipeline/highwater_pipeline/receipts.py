@@ -1,4 +1,4 @@
-"""Receipts: small files of a store that record finished work; each is there whole, or not at all."""
+"""Receipts: small files of a store that record finished work; each is there whole or not."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _first_acknowledged(leaderships: DataFrame, tables: Tables) -> DataFrame:
 
 
 def _isr_restored(leaderships: DataFrame, tables: Tables) -> DataFrame:
-    """Return the time at which each leader first had the largest ISR that its partition ever had."""
+    """Return the time at which each leader first had the largest ISR of its partition."""
     sizes = (
         timed_events(tables, "isr_changed", "became_leader")
         .withColumn("isr_size", fn.size("isr"))

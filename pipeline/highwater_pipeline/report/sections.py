@@ -183,7 +183,7 @@ def _in_words(finding: Row) -> Row:
 
 
 def _by_check(analysis: Analysis) -> list[Row]:
-    """Return one row a check: the numbers of runs and things examined; checks with findings first."""
+    """Return one row a check: numbers of runs and things examined; checks with findings first."""
     found: dict[str, Row] = {}
     for row in analysis.examined:
         name = row["check"]
