@@ -76,7 +76,7 @@ class Admin:
         )
 
     async def delete_topic(self, name: str, within_ms: int) -> ErrorCode:
-        """Return NONE or UNKNOWN_TOPIC_OR_PARTITION once it is gone, or the last error in time."""
+        """Return NONE or UNKNOWN_TOPIC_OR_PARTITION once the topic is gone, or the last error."""
         return await self._ask_about_topic(
             lambda timeout_ms: DeleteTopicsRequest((name,), timeout_ms),
             within_ms,
@@ -90,7 +90,7 @@ class Admin:
         within_ms: int,
         assignments: tuple[tuple[NodeId, ...], ...] | None = None,
     ) -> ErrorCode:
-        """Return NONE once the topic has so many partitions, or the last error in time.
+        """Return NONE once the topic has total_count partitions, or the last error in time.
 
         After a lost answer INVALID_PARTITIONS may mean partitions that this call has added.
         """
@@ -138,7 +138,7 @@ class Admin:
     ) -> tuple[AlteredConfigResult, ...]:
         """Return each resource's outcome; () when no broker answered in time.
 
-        It is the first answer that more tries would not change, or the last one in time.
+        More tries would not change the outcomes, unless the time is over.
         """
         response: IncrementalAlterConfigsResponse | None = await self._ask(
             lambda timeout_ms: IncrementalAlterConfigsRequest(resources, validate_only),

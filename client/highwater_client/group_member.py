@@ -219,7 +219,7 @@ class GroupMember:
         return True
 
     async def _stay(self, coordinator: Endpoint) -> None:
-        """Send heartbeats until one is answered with an error, or unknown topics are there."""
+        """Send heartbeats until one is answered with an error, or an unknown topic is known."""
         settings = self._settings
         while not await self._stopping.wait(settings.heartbeat_ms):
             request = HeartbeatRequest(
@@ -235,7 +235,7 @@ class GroupMember:
     async def _is_known_now(self) -> bool:
         """Return whether a topic that the last assignment lacked is known now.
 
-        It was created since, or the broker that answered then had just started.
+        It was created since, or the broker that gave the metadata then had just started.
         """
         counts = await self._count_partitions(self._unknown_topics)
         return any((counts or {}).values())

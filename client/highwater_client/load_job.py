@@ -20,9 +20,8 @@ class LoadJob:
     """The job of the process.
 
     history_folder: each client writes its history there.
-
-    Units: start_ns is the machine's monotonic clock at the run's start. incarnation: of the
-    clients, from 1; from the second on the topics exist.
+    start_ns: the machine's monotonic clock at the run's start.
+    incarnation: of the clients, from 1; from the second on the topics exist.
     """
 
     bootstrap: tuple[Endpoint, ...]

@@ -71,7 +71,7 @@ class Producer:
         self._sender.close()
 
     def stop(self) -> None:
-        """Send nothing new."""
+        """Send no new record."""
         self._stopping.set()
 
     def _send_one(self) -> None:

@@ -14,8 +14,8 @@ LATEST = "latest"
 class HistoryRecorder:
     """One client's history.
 
-    Units: now_ns tells the time since the run's start. on_event, where given, is told of each event
-    as it is recorded.
+    now_ns: returns the time since the run's start.
+    on_event: called with each event as it is recorded.
     """
 
     def __init__(

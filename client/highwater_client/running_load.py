@@ -25,7 +25,7 @@ from highwater_core.runtime import Queue, Runtime
 CREATE_WITHIN_MS = 30_000
 READ_WITHIN_MS = 30_000
 CATCH_UP_MS = 2_000
-"""How long one member is awaited: it may be assigned other partitions meanwhile."""
+"""Time to wait for one member's reads: its assignment may change meanwhile."""
 TELL_EVERY_MS = 200
 POLL_MS = 20
 
@@ -34,9 +34,8 @@ POLL_MS = 20
 class LoadReport:
     """A report of the process.
 
-    done: the command that was carried out, "" for mere progress.
-
-    error: why it could not be carried out, "" otherwise.
+    done: the command that is over, "" for mere progress.
+    error: why the command failed, "" otherwise.
     """
 
     done: str = ""

@@ -26,11 +26,13 @@ def backoff_after(failures: int, backoff_ms: int) -> int:
 class ProducerSettings:
     """A producer and the load that it writes.
 
-    Units: rate_per_s is records; a batch is sent when it has batch_max_records, or linger_ms
-    after its first record came. max_in_flight counts requests on one broker's connection.
-    retry_backoff_ms is the first pause (see backoff_after). No try of a record begins later than
-    delivery_timeout_ms after send; the last one may take request_timeout_ms and ANSWER_MARGIN_MS
-    more.
+    rate_per_s: of records.
+    linger_ms: from a batch's first record to its sending; a full batch is sent at once.
+    batch_max_records: the number of records in a full batch.
+    max_in_flight: the most requests without an answer on one broker's connection.
+    retry_backoff_ms: the first pause (see backoff_after).
+    delivery_timeout_ms: from send to the beginning of a record's last try. That try may take
+        request_timeout_ms and ANSWER_MARGIN_MS more.
     """
 
     topic: str
