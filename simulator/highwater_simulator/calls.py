@@ -37,10 +37,9 @@ _LOOK_AGAIN_MS = 1
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
-    """How a request, and its answer, arrive.
+    """How requests and answers arrive: as the values themselves, or as copies through the codecs.
 
-    As the values themselves, or as copies through the codecs; as Unread where a part of an answer
-    is read as it arrives.
+    An answer arrives as Unread where some of its records are read only then.
     """
 
     request: Callable[[Any], Any]
@@ -51,10 +50,11 @@ class Carriage:
 class Listener:
     """A node's address for requests.
 
-    Handlers of one connection start in the order of its requests and may overlap; with
-    answers_in_order their answers leave in that order too, and they end with their connection.
-    Without it, as for gRPC here, they go on.
-    has_read: gets each answer that was read as it arrived.
+    Handlers of one connection start in the order of its requests and may overlap.
+
+    answers_in_order: answers leave in the order of the requests, and the handlers end with their
+        connection. Without it, as for gRPC here, they go on.
+    has_read: called with each request and the answer that was read as it arrived.
     """
 
     runtime: NodeRuntime
@@ -219,7 +219,7 @@ class ServerSide:
         try:
             answer = value if isinstance(value, HangUp) else carriage.response(request, value)
             exchange.answer = _Answer(answer, request=request)
-        except OSError as error:  # of records to be sent; the real server's sendfile meets it
+        except OSError as error:  # reading the records failed, as sendfile in the real server
             self.break_off(f"records could not be read: {error}")
             return
         if not self._listener.answers_in_order:

@@ -19,7 +19,7 @@ WALL_CLOCK_START_MS = 1_767_225_600_000
 
 
 class Stamps:
-    """Virtual times that rise: those of one instant differ by a nanosecond, in their order.
+    """Virtual times that rise: times of one instant differ by a nanosecond, in their order.
 
     Virtual time stands still while a client takes an answer and sends the next record. A comparison
     of histories by time would see the two as simultaneous.

@@ -23,10 +23,11 @@ SYNC_MAXIMUM_NS = 5_000_000
 class Disk:
     """A node's volume.
 
-    changed is called with (path, "append" | "truncate" | "name") after a node changed a file's
-    content or a name in the page cache; a renamed or removed folder stands for all in it, and an
-    open file goes by the name under which it was opened. Methods that do faults return the changes
-    of the fault instead.
+    changed: called with (path, "append" | "truncate" | "name") after a node changed a file's
+        content or a name in the page cache. A renamed or removed folder stands for all in it. An
+        open file goes by the name under which it was opened.
+
+    Methods that do faults return the changes of the fault instead.
     """
 
     def __init__(self, rng: Rng) -> None:

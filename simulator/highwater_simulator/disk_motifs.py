@@ -31,7 +31,7 @@ def damaged_tail(t: Targets, at_ms: int) -> list[Step]:
 
 
 def power_lost_again(t: Targets, at_ms: int) -> list[Step]:
-    """A machine loses power, and again, or its broker dies, while it recovers its logs."""
+    """A machine loses power; during log recovery it loses power again, or its broker dies."""
     broker, *others = t.draw.shuffled(t.brokers)
     steps = [Step(at_ms, f.PowerLoss(broker, t.draw.of(_SHORT_MS)))]
     if t.draw.chance(0.7):
@@ -53,7 +53,7 @@ def _flip(broker: str, back_ms: int) -> f.Fault:
 
 
 def _fall_in_recovery(t: Targets, broker: str, at_ms: int) -> list[Step]:
-    """Kill the broker while it recovers its logs, or lose its power, or do neither."""
+    """While the broker recovers its logs, kill it, cut its power, or do nothing."""
     how = t.draw.of(("die", "die", "kill", "power", ""))
     if how == "die":
         crash = f.CrashAt(broker, _RECOVERING, t.draw.of(_SHORT_MS), 5_000)

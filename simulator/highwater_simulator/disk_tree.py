@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 class FileNode:
     """A file's bytes.
 
-    Invariant: content[:synced_size] is durable. The durable file is that followed by lost_tail, the
-    durable bytes that a truncation removed which has not been synced.
+    Invariant: the durable file is content[:synced_size] followed by lost_tail.
+    lost_tail: durable bytes that an unsynced truncation removed.
     """
 
     content: bytearray = field(default_factory=bytearray)

@@ -37,7 +37,7 @@ class SentBy:
 class ReadBy:
     """The history of a consumer that read all partitions of a topic from their start.
 
-    to_the_end: it was not killed before it had read them whole.
+    to_the_end: it lived until it had read all records.
     """
 
     history: Sequence[HistoryEvent]
@@ -46,7 +46,7 @@ class ReadBy:
 
 
 Logs = Mapping[TopicPartition, ReplicaLog]
-"""One log of each partition, since those of its ISR are equal."""
+"""One log of each partition: the replicas of its ISR have equal logs."""
 
 
 def check_end(

@@ -71,7 +71,7 @@ class Family(StrEnum):
 
     @property
     def may_lose(self) -> bool:
-        """Whether disks may lose what they held."""
+        """Whether disks may lose data."""
         return self is not Family.PROCESSES
 
 

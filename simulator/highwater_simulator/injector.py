@@ -91,7 +91,7 @@ class Outcome:
     fired: list[Step] = field(default_factory=list)
     """The steps that acted, in this order."""
     fired_at_ms: list[int] = field(default_factory=list)
-    """When each of those was done or armed, in the plan's time."""
+    """When each of the fired steps was done or armed, in the plan's time."""
     missed: list[Step] = field(default_factory=list)
     """The steps without a target."""
     not_reached: list[Step] = field(default_factory=list)

@@ -48,7 +48,7 @@ def _followers(world: World, at: TopicPartition) -> list[int]:
 
 
 def holds(world: World, when: When) -> bool:
-    """Return whether the condition holds now; conditions on events are not known here."""
+    """Return whether the condition holds now. It must be a condition on a partition's state."""
     at = TopicPartition.named(when.partition)
     leadership = world.partition_state(at)
     if leadership is None or leadership.leader < 0:

@@ -47,9 +47,9 @@ SETTLE_WITHIN_MS = 40_000
 PROBE_WITHIN_MS = 10_000
 READ_WITHIN_MS = 10_000
 TRIES_TO_REBALANCE = 4
-"""A member may be missed, another one join late, and one ask a coordinator that is no more."""
+"""A member may be missed, another may join late, a third may send to a former coordinator."""
 CONFIG_WITHIN_MS = 2_000
-"""Once all is healed and idle: until every broker goes by what is configured."""
+"""Time for every broker to apply its configurations, once all is healed and idle."""
 CHECKPOINT_WITHIN_MS = 10_000
 """Time to write a checkpoint, beyond two of its intervals."""
 LATE_MESSAGES = 2
@@ -119,8 +119,8 @@ class _Failed(Exception):
 class PlanRun:
     """One run of one plan.
 
-    at_the_end: gets the world while its nodes still exist, and the healed nodes, or None where the
-    run ended before they had settled.
+    at_the_end: called with the world while its nodes still exist, and with the healed nodes: None
+        where the run ended before they had settled.
     """
 
     def __init__(
@@ -273,7 +273,10 @@ class PlanRun:
         return has_leader and len(able) >= least_in_sync(self.world, at.topic, len(replicas))
 
     def _serves_groups(self, core: Core) -> bool:
-        """Return whether every group finds a coordinator that can commit, or that can be made."""
+        """Return whether the core can coordinate every group and commit its offsets.
+
+        Without __consumer_offsets: whether the core has enough brokers to create it.
+        """
         offsets = {
             at: replicas
             for at, replicas in liveness.assignments_of(self.world).items()
@@ -286,7 +289,7 @@ class PlanRun:
         return all(self._takes_records(core, at, replicas) for at, replicas in offsets.items())
 
     def _probe_one(self, at: TopicPartition, value: str, *, is_acknowledged: bool = True) -> None:
-        """Send a record, and check that it is acknowledged, or that it is not."""
+        """Send a record; check that it is acknowledged, or not where is_acknowledged is False."""
         outcomes: list[str] = []
 
         async def send() -> None:

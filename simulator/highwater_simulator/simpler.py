@@ -97,7 +97,7 @@ def _among_the_nodes(plan: Plan, old_names: tuple[str, ...]) -> Plan:
 
 
 def _core_among(names: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the wanted nodes that exist; the first of a kind of which none exists."""
+    """Return the wanted nodes that exist; of a kind (broker, controller) without one, the first."""
     kept = {name for name in wanted if name in names}
     for kind in {name.split("-")[0]: None for name in wanted}:
         of_kind = [name for name in names if name.startswith(kind)]
@@ -116,7 +116,7 @@ def _renamed(step: Step, places: Mapping[str, str]) -> Step:
 
 
 def without_settings(plan: Plan, kept: tuple[tuple[str, str], ...]) -> Plan:
-    """Return the plan with only those (owner, setting) of its settings."""
+    """Return the plan without all settings but the kept ones: (owner, setting)."""
     topology = replace(
         plan.topology,
         **{
@@ -144,7 +144,7 @@ def settings_of(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def with_partitions(plan: Plan, count: int) -> Plan:
-    """Return the plan with that many partitions of its first topic; steps name the last of them."""
+    """Return the plan with count partitions of its first topic; steps name none beyond the last."""
     topic = plan.workload.topics[0]
     pattern = re.compile(rf"\b{re.escape(topic.name)}-(\d+)$")
 

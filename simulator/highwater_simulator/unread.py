@@ -23,8 +23,8 @@ from highwater_wire.kafka.messages import RecordsView
 class Unread:
     """An answer with records that still lie in files.
 
-    read() returns it whole; OSError where a file is shorter by then: the announced length is wrong,
-    and the connection ends.
+    read() returns the whole answer. It raises OSError where a file is shorter by then: the
+    announced length is wrong, and the connection ends.
     """
 
     read: Callable[[], Any]
@@ -33,7 +33,7 @@ class Unread:
 class FileRange:
     """Bytes [position, position + length) of an open file, even if its name changes.
 
-    They are borrowed: a truncation first ends the loan, as with the real listener.
+    The bytes are borrowed: a truncation first ends the loan, as with the real listener.
     note_bad_place: called with the file and the position that cannot be read.
     """
 

@@ -127,7 +127,7 @@ class World:
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
         self.stamps = Stamps(self.kernel.now_ns)
-        """Of all clients' histories, and of what these are compared with."""
+        """The times in all clients' histories, and of the events that are compared with them."""
         self.on_event: Callable[[TraceEvent], None] | None = None
         """Called with every trace event of a node."""
         self.on_start: Callable[[int], None] | None = None
@@ -137,11 +137,11 @@ class World:
         self.on_reply: Callable[[int, KafkaRequest, KafkaAnswer], None] | None = None
         """Called with every broker's answer on the data plane when it leaves."""
         self.on_read: Callable[[int, KafkaRequest, KafkaResponse], None] | None = None
-        """Called with every such answer that was read from files when it arrived."""
+        """Called with every answer on the data plane that was read from files as it arrived."""
         self.on_command: Callable[[int, ControlRequest], None] | None = None
         """Called with every request that arrives at a broker's control port."""
         self.external_port = EXTERNAL_PORT
-        """Of the listener where everything goes through the codecs."""
+        """The port of the listener whose requests and answers go through the codecs."""
         self.client_names: list[str] = []
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()

@@ -157,7 +157,7 @@ class WorldFaults:
             runtime.clock.set_rate(rate_ppm, self._world.kernel.time_ns)
 
     def _set_wall_clock_right(self, node: int) -> None:
-        """Undo all jumps: a leader an hour behind would refuse its clients' records for good."""
+        """Undo all jumps: a leader whose clock is an hour behind would refuse records for good."""
         runtime = self._world.handle(node).runtime
         if runtime is not None and runtime.clock.wall_clock_offset_ms:
             runtime.jump_wall_clock(-runtime.clock.wall_clock_offset_ms)

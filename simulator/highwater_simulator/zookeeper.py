@@ -86,7 +86,7 @@ class ZooKeeper:
         self._data_watches: dict[str, dict[Session, None]] = {}
         self._child_watches: dict[str, dict[Session, None]] = {}
         self._replies_to_lose: dict[str, deque[Callable[[], None]]] = {}
-        """By node: a callback for each reply to lose, called when it is lost."""
+        """By node: a callback for each reply to lose, called when the reply is lost."""
         self._delay_ns = 0
         self._last_turn_ns = 0
         self._backlog: deque[tuple[Timer, Callable[[], None]]] = deque()
@@ -218,7 +218,7 @@ class ZooKeeper:
         return session.connection is connection and not session.is_over
 
     def detach(self, session: Session) -> None:
-        """Make each of the session's watches fire once after its next connection.
+        """Make each of the session's watches fire once after the session's next connection.
 
         kazoo forgets its watches with the connection, and its port makes up for that likewise.
         """
