@@ -1,4 +1,4 @@
-"""Makes record batches of format v2: as kafka-python builds them, and damaged ones."""
+"""Makes record batches of format v2: sound ones by kafka-python, and damaged ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def changed(batch: bytes, position: int, layout: str, value: int, *, crc: bool =
 
 
 def with_wrong_crc(batch: bytes) -> bytes:
-    """Return the batch with one bit of its CRC turned."""
+    """Return the batch with one bit of its CRC flipped."""
     damaged = bytearray(batch)
     damaged[CRC_POSITION] ^= 1
     return bytes(damaged)
@@ -67,7 +67,7 @@ def varint(value: int) -> bytes:
 
 
 def without_records(batch: bytes) -> bytes:
-    """Return the batch with bytes that are no records in place of its own, and with a right CRC."""
+    """Return the batch with garbage in place of its records, and with a right CRC."""
     data = bytearray(batch)
     data[RECORDS_START:] = b"\xff" * (len(data) - RECORDS_START)
     struct.pack_into(">I", data, CRC_POSITION, crc32c(data[CRC_START:]))

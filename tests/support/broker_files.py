@@ -21,12 +21,12 @@ _REMOVE = "import os, sys; [os.remove(path) for path in sys.argv[1:]]"
 
 
 class NodeRuns(HarnessError):
-    """The broker runs: its files are its own."""
+    """The broker runs, and uses its files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A file with what must stay as it is when its content changes."""
+    """A file's content, and its attributes, which must stay when the content changes."""
 
     info: tarfile.TarInfo
     content: bytes
@@ -68,7 +68,7 @@ class BrokerFiles:
         )
 
     def write(self, path: str, content: bytes) -> None:
-        """Replace the content of a file that is there.
+        """Replace the content of an existing file.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -84,11 +84,11 @@ class BrokerFiles:
         self.write(path, self.read(path) + tail)
 
     def cut(self, path: str, size_bytes: int) -> None:
-        """Remove so many bytes from the file's end."""
+        """Remove the last size_bytes bytes of the file."""
         self.write(path, self.read(path)[:-size_bytes])
 
     def remove(self, *paths: str) -> None:
-        """Remove files. The engine has no call for that: a container on the volume does it.
+        """Remove files, by a container on the volume: the engine has no call for it.
 
         Raises:
             NodeRuns: the broker runs.

@@ -1,4 +1,4 @@
-"""What tests wait for, and hold still, in a running cluster; each wait is bounded."""
+"""Bounded waits of tests on a running cluster, and a hold on its replication."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _RUN_OUT_WITHIN_S = 60.0
 
 @contextmanager
 def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
-    """Pause every broker but one: from here on nothing that it appends is fetched.
+    """Pause every broker but the leader, so that no record that it appends is fetched.
 
-    The fetches that waited at the leader when its followers froze have run out by then; a fetch
-    answered later would be taken in when they wake. The pause must end before the followers'
-    sessions do, or the controller takes them for dead.
+    Fetches that waited at the leader have timed out when the block begins: followers would take
+    later answers when they wake. The block must end before the followers' sessions do, or the
+    controller takes them for dead.
     """
     others = [broker for broker in cluster.topology.broker_ids if broker != leader]
 
@@ -53,7 +53,7 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
 
 
 def live_traces(cluster: Cluster, node: int) -> tuple[TraceEvent, ...]:
-    """Return what the node traced so far, all incarnations; it may run."""
+    """Return the node's trace so far, of all incarnations; the node may run."""
     container = container_name(cluster.run_id, cluster.topology.node(node))
     with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
         copy_out(connect_engine(), container, f"{DATA_FOLDER}/trace", Path(folder))

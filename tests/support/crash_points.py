@@ -1,7 +1,7 @@
 """A plan's run in which a controller dies at one of its requests that change ZooKeeper.
 
-The requests are counted at the server, from a moment on. A crash before a request: it has arrived
-and is not carried out. A crash after it: it is carried out, and its answer reaches nobody.
+The requests are counted at the server, from a moment on. A crash before a request: the request has
+arrived and is not carried out. A crash after a request: it is carried out, and its answer is lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WritePoint:
 
 
 class CrashingRun(PlanRun):
-    """A run that notes what controllers do from begin_ms after the first step's time on.
+    """A run that notes controllers' requests and events from begin_ms after the first step's time.
 
     point: where a controller is killed, to be started again restart_after_ms later.
     begin: called at begin_ms.

@@ -89,7 +89,7 @@ def replica(
 
 
 def look(time_ns: int, *replicas: ReplicaSnapshot | None, incarnation: int = 1) -> Look:
-    """Return a look at brokers 0, 1, ... with these replicas; None is a broker that is silent."""
+    """Return a look at brokers 0, 1, ... with these replicas; None: the broker did not answer."""
     return Look(
         time_ns,
         {

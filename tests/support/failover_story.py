@@ -1,4 +1,4 @@
-"""The first story: a leader is killed, another leads, the killed one returns; nothing is lost."""
+"""A failover: a leader is killed, another leads, the killed broker returns; no record is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORY_WITHIN_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class StoryResult:
-    """How a story went; problems is empty when all held."""
+    """A story's outcome; problems is empty where every check passed."""
 
     world: World
     history: tuple[HistoryEvent, ...]

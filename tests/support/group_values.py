@@ -1,4 +1,4 @@
-"""Any value of every request and response about groups, as hypothesis strategies."""
+"""Strategies (hypothesis) for every request and response about groups, with any values."""
 
 from __future__ import annotations
 

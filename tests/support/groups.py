@@ -1,4 +1,4 @@
-"""A group coordinator in virtual time over a log in memory, and clients that ask it."""
+"""A group coordinator in virtual time over a log in memory, and clients of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LogInMemory:
         self.refusals: dict[str, ErrorCode] = {}
         self.loading = False
         self.append_error = ErrorCode.NONE
-        """What appends come to; the records are not in the log then."""
+        """The result of appends; with an error their records are not in the log."""
         self.commit_ms = 5
 
     def refusal(self, group_id: str) -> ErrorCode:
@@ -61,7 +61,7 @@ class LogInMemory:
         return error
 
     def stored(self, group_id: str) -> GroupStored | None:
-        """The group as the log has it last."""
+        """Return the group by its newest record in the log; None once it is deleted."""
         found: GroupStored | None = None
         for record in self.records:
             if isinstance(record, GroupStored) and record.group_id == group_id:
@@ -71,7 +71,7 @@ class LogInMemory:
         return found
 
     def loaded(self) -> dict[str, LoadedGroup]:
-        """All groups as a load of the log has them."""
+        """Return all groups as a load of the log gives them."""
         stored: dict[str, GroupStored] = {}
         offsets: dict[str, dict[Any, OffsetCommitted]] = {}
         for record in self.records:
@@ -101,7 +101,7 @@ class RecordedTrace:
 
 
 class Asked:
-    """A request under way: answer is None until there is one."""
+    """A request. answer: None until it is answered."""
 
     def __init__(self) -> None:
         self.answer: Any = None
@@ -113,7 +113,7 @@ PARTITION = 7
 
 
 class GroupWorld:
-    """One coordinator and those who ask it."""
+    """One coordinator and its clients."""
 
     def __init__(self, **settings: Any) -> None:
         self.kernel = Kernel()
@@ -125,7 +125,7 @@ class GroupWorld:
         self.coordinator = self.make_coordinator()
 
     def make_coordinator(self) -> GroupCoordinator:
-        """A coordinator of no group yet, as another broker has it."""
+        """Return a coordinator without groups, as on another broker."""
         ports = SimpleNamespace(runtime=self.runtime, trace=self.trace, rng=SeededRng(1))
         coordinator = GroupCoordinator(
             self.settings, cast(Ports, ports), self.log, self.log, lambda _: PARTITION
@@ -166,7 +166,7 @@ class GroupWorld:
         return self.start(self.coordinator.join(join_request(member_id, **fields)))
 
     def joined(self, **fields: Any) -> JoinGroupResponse:
-        """One that has an id, and waits for its generation to begin."""
+        """Have a member join, first for an id, then for a generation; return the answer."""
         sent_back = self.wait(self.join(**fields))[0]
         assert sent_back.error is ErrorCode.MEMBER_ID_REQUIRED
         answer: JoinGroupResponse = self.wait(self.join(sent_back.member_id, **fields))[0]
@@ -189,7 +189,7 @@ class GroupWorld:
         return [each.error for each in answer.members]
 
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
-        """Have so many members join and sync; return their ids, the leader's first."""
+        """Have count members join and sync; return their ids, the leader's first."""
         ids = [self.wait(self.join(**fields))[0].member_id for _ in range(count)]
         answers = self.wait(*[self.join(member_id, **fields) for member_id in ids])
         generation = answers[0].generation

@@ -1,6 +1,6 @@
 """A partition that broker 0 hosts: the real one, over a log in a simulated folder.
 
-Tests lead it, fill it, commit and take its role away; it counts what the API asks of it.
+Tests have it lead, append, commit and lose its role; it counts the calls of the Kafka API.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def batch(value: bytes, timestamp: int = 1_000) -> bytes:
 
 
 def size_bytes(*values: bytes) -> int:
-    """Return how large the batches of these values are together."""
+    """Return the total size of the batches of these values."""
     return sum(len(batch(value)) for value in values)
 
 
@@ -76,7 +76,7 @@ class Hosted(dict[TopicPartition, Any]):
 
 
 class _NoFetchers:
-    """Where a partition that follows is not fetched."""
+    """A registry of fetchers that fetches no partition."""
 
     def add(self, *_: Any, **__: Any) -> None:
         pass
@@ -89,9 +89,9 @@ _FETCHERS = cast(FetcherRegistry, _NoFetchers())
 
 
 class HostedPartition(Partition):
-    """It leads from epoch 3 on with brokers 1 and 9 in its ISR; broker 2 is assigned, too.
+    """A leader from epoch 3 on, with brokers 1 and 9 in its ISR; broker 2 is assigned, too.
 
-    Nothing is committed until `commit` says so: broker 9 fetches at no other time.
+    No record is committed before a call of `commit`: broker 9 fetches at no other time.
     """
 
     def __init__(
@@ -122,10 +122,10 @@ class HostedPartition(Partition):
         )
         self.reads = 0
         self.follower_fetches: list[tuple[int, int, int]] = []
-        """Replica, its epoch and fetch offset, of those that counted."""
+        """Replica, its broker epoch and fetch offset, of each fetch that was counted."""
         self.repeated_fetches: list[int] = []
         self.lookup_steps = 1
-        """How many steps a lookup by time takes."""
+        """The number of steps that a lookup by time takes."""
         self.lookup_steps_done = 0
         self.lead_in(EPOCH)
 
@@ -165,7 +165,7 @@ class HostedPartition(Partition):
         return values_of(self.log.read(start, 1 << 30, end).records)
 
     def fill(self, *values: bytes, committed: bool = True) -> None:
-        """Append a batch of one record for each; the one at offset n has timestamp 1000 + n."""
+        """Append a batch of one record for each value; at offset n the timestamp is 1000 + n."""
         for value in values:
             outcome = self.append(batch(value, 1_000 + self.log_end_offset), 1, 0)
             assert outcome.error is ErrorCode.NONE
@@ -202,7 +202,7 @@ class HostedPartition(Partition):
         )
 
     def truncate(self, offset: int) -> None:
-        """Lose the leadership, what lies from the offset on, and lead again."""
+        """Lose the leadership and the records from the offset on, and lead again."""
         self.lose_leadership()
         self.truncate_to(Offset(offset), "as the test says")
         self.lead_in(self.leader_epoch + 1)
@@ -219,7 +219,7 @@ class HostedPartition(Partition):
 
 
 class Surroundings:
-    """Broker 0's disk, and what its partitions are given of it."""
+    """Broker 0's disk, and the context of its partitions."""
 
     def __init__(
         self, runtime: NodeRuntime, trace: Trace, wake: Callable[[TopicPartition], None]

@@ -28,7 +28,7 @@ class KafkaCommands:
     class_path: str
 
     def run(self, main: str, bootstrap: str, *arguments: str) -> str:
-        """Return what the command printed on its standard output; it must succeed."""
+        """Run the command, which must succeed, and return its standard output."""
         done = subprocess.run(
             ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", self.class_path, main,
              "--bootstrap-server", bootstrap, *arguments],
@@ -42,7 +42,7 @@ class KafkaCommands:
 
 
 def kafka_commands_or_skip() -> KafkaCommands:
-    """Skip the test where Apache Kafka cannot be had; where containers are required, so is it."""
+    """Skip the test without Apache Kafka; fail instead where containers are required."""
     try:
         return KafkaCommands(":".join(map(str, ensure_jars())))
     except KafkaMissing as missing:

@@ -30,10 +30,10 @@ def topic_of(row: Any) -> str:
 
 
 def grouped(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Items in the order of the wire: by topic."""
+    """Return lists of items sorted as on the wire: by topic."""
     return st.lists(items, max_size=5).map(lambda rows: tuple(sorted(rows, key=topic_of)))
 
 
 def since(version: int, first: int, values: st.SearchStrategy[Any], default: Any) -> Any:
-    """The values from a field's first version on, its default before."""
+    """Return the values from a field's first version on, else its default."""
     return values if version >= first else st.just(default)

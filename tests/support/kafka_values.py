@@ -1,4 +1,4 @@
-"""Any value of every request and response of Kafka's protocol, as hypothesis strategies."""
+"""Strategies (hypothesis) for every request and response of Kafka's protocol, with any values."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def traced(
     leader_epoch: int = 0,
     **detail: object,
 ) -> TraceEvent:
-    """Return an event of t-0 so long after the run's start; its number comes later."""
+    """Return an event of t-0 at at_ns after the run's start; it gets its number when written."""
     ts_ns = START_WALL_NS + at_ns
     return TraceEvent(
         ts_ns, node, 1, 0, kind, "t", topic_id=topic_id, partition=0, leader_epoch=leader_epoch,
@@ -97,7 +97,7 @@ def write_made_again(
 
 
 def polled(*reads: tuple[int, int, str]) -> bytes:
-    """Return the history of consumer c0, which read a value at an offset at each of the times."""
+    """Return the history of consumer c0. reads: time, offset and value of each record."""
     return b"".join(
         encode(HistoryEvent(at_ns, OperationType.OK, number, "c0", "poll", "t", 0, value, offset))
         + b"\n"

@@ -1,4 +1,4 @@
-"""Members of consumer groups in a simulated cluster, and what they were told."""
+"""Members of consumer groups in a simulated cluster, and their assignments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSION_MS = 6_000
 
 
 class Watched:
-    """A member, and what it was told."""
+    """A member, its current assignment and all its generations."""
 
     def __init__(self, cluster: Cluster, name: str, **settings: Any) -> None:
         self.world = cluster.world
@@ -60,7 +60,7 @@ class Watched:
         )
 
     async def commit(self, offset: int, partition: int = 0) -> None:
-        """Commit until it is acknowledged."""
+        """Commit the offset again and again until the commit is acknowledged."""
         key = TopicPartition(TOPIC, partition)
         outcomes: list[ErrorCode | None] = []
 
@@ -74,7 +74,7 @@ class Watched:
 
 
 def coordinator(cluster: Cluster) -> int:
-    """The broker that coordinates the group: all groups are of one offsets partition here."""
+    """Return the broker that coordinates all groups: __consumer_offsets has one partition here."""
     return int(cluster.leader(TopicPartition(OFFSETS_TOPIC, 0)))
 
 

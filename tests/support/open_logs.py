@@ -1,4 +1,4 @@
-"""A log opened at once, as a broker does it in two steps: inspected, then repaired."""
+"""Opens a log in one call; a broker first inspects, then repairs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulation's end must show of one partition, by the checker's own checks."""
+"""Checks one partition at a simulation's end, with the checker's checks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def values_of(log: ReplicaLog) -> list[tuple[int, bytes]]:
 
 
 def find_differences(logs: Sequence[ReplicaLog]) -> list[str]:
-    """Return where replicas that should be equal differ from the first of them."""
+    """Return the places where replicas differ from the first one; they should be equal."""
     end_offset = max(log.high_watermark for log in logs)
     whole = [replace(log, high_watermark=end_offset) for log in logs]
     return [str(finding) for finding in check_replica_equality(whole).findings]
 
 
 def find_bad_epochs(world: World, at: TopicPartition) -> list[str]:
-    """Return each leader epoch of the partition that more than one broker led in."""
+    """Return each leader epoch of the partition in which more than one broker led."""
     told = world.trace.events(
         EventKind.BECAME_LEADER, EventKind.TOPICS_CHANGED, EventKind.TOPIC_DELETED
     )
@@ -47,7 +47,7 @@ def verify(
 ) -> list[str]:
     """Return every problem of a partition whose replicas should be equal by now.
 
-    retention: their logs need not have one start.
+    retention: the logs may have different starts.
     """
     logs = [read_replica(world, each, at, retention=retention) for each in broker_ids]
     acknowledged = [
