@@ -34,7 +34,7 @@ def running(topology: Topology) -> Iterator[Cluster]:
 def under_presets(kind: str, *, nightly: Collection[Preset] = ()) -> Any:
     """Return a fixture's parameters: one cluster of the kind under each preset.
 
-    nightly: under these only with --full, for tests of which a preset changes little.
+    nightly: these presets only with --full, for tests whose results a preset hardly changes.
     tests/conftest.py keeps the tests of a shared cluster on one worker by these ids.
     """
     return [
@@ -58,7 +58,7 @@ def steady(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 def often_checkpointed(preset: Preset, session_timeout_ms: int) -> Topology:
-    """Brokers whose high watermarks are on the disk soon; nobody leaves an ISR for lagging."""
+    """Brokers that checkpoint high watermarks often; no replica leaves an ISR for lagging."""
     return Topology(
         preset=preset,
         controllers=1,
@@ -105,7 +105,7 @@ def _topic_numbers() -> Iterator[int]:
 
 @pytest.fixture
 def new_topic(_topic_numbers: Iterator[int]) -> TopicMaker:
-    """Creates a topic with a name of its own: one partition, broker 0 before 1 before 2."""
+    """Creates a topic with a name of its own: one partition, replicas 0, 1, 2."""
 
     def make(cluster: Cluster, **options: object) -> str:
         name = f"topic{next(_topic_numbers)}"
@@ -119,7 +119,7 @@ def new_topic(_topic_numbers: Iterator[int]) -> TopicMaker:
 
 @pytest.fixture
 def nobody_restarts() -> Guard:
-    """A block in which every node must live on: the same processes before and after it."""
+    """A block in which no node may restart: the same processes run before and after it."""
 
     @contextmanager
     def guard(cluster: Cluster) -> Iterator[None]:

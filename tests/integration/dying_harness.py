@@ -1,9 +1,9 @@
-"""A harness that does one fault to a cluster, takes it back, and dies by SIGKILL where it is told.
+"""A harness that does one fault to a cluster, undoes it, and dies by SIGKILL at a given moment.
 
-A moment is named by the last phase of the fault that is on the disk, and by what is under way: a
-line of the intent log is about to be written or was written, or the engine was asked to change
-something and has not answered. Each that comes is listed in a file; at the fatal one the process
-ends, and the engine's client with it, in the middle of its request.
+A moment is named by the fault's last phase on the disk, and by the action under way: a line of the
+intent log is about to be written or was written, or the engine has a request that changes something
+and has not answered. Each moment is listed in a file. At the fatal moment the process ends, with
+the engine's client in the middle of its request.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DyingIntentLog(IntentLog):
 
 
 def watch_the_engines_client(moments: Moments) -> None:
-    """Let each request that changes something be a moment: sent, and not answered yet."""
+    """Make a moment of each request that changes something in the engine, before its answer."""
     send, answer = HTTPConnection.request, HTTPConnection.getresponse
     asked: dict[HTTPConnection, str] = {}
 
@@ -86,15 +86,15 @@ def watch_the_engines_client(moments: Moments) -> None:
 
 
 def without_names(url: str) -> str:
-    """Return what a call of the engine's API is about: /containers/*/start."""
+    """Return the path of the engine's API without names: /containers/*/start."""
     path = re.sub(r"^/v[\d.]+", "", url.partition("?")[0])
     return re.sub(r"^/(\w+)/(?!create$|prune$)[^/]+", r"/\1/*", path)
 
 
 def live(run_id: str, fault: Fault, folder: Path, fatal: str = "", fatal_time: int = 0) -> None:
-    """Do the fault to the run's cluster, and take it back; end with 1 if it is not back.
+    """Do the fault to the run's cluster, and undo it; end with 1 if it is not undone.
 
-    fatal: the moment of death, at its fatal_time-th coming; "" for a harness that lives.
+    fatal: the moment of death, when it comes for the fatal_time-th time; "": the harness lives.
     """
     with (folder / OUTPUT).open("wb") as output:
         for standard in (1, 2):
@@ -104,7 +104,7 @@ def live(run_id: str, fault: Fault, folder: Path, fatal: str = "", fatal_time: i
     cluster = Cluster.attach(run_id)
     names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
     faults = ContainerFaults(cluster, DyingIntentLog(folder / INTENTS, moments))
-    cluster_links.RENEW_S = NEVER_S  # a renewal is no step of a fault's, and comes when it comes
+    cluster_links.RENEW_S = NEVER_S  # renewals belong to no step of a fault
     faults.get_ready([fault])
     look = look_at(cluster)
     done = faults.apply(fault, lambda words: find_node(look, names, words))

@@ -15,10 +15,10 @@ TRIES = 2
 def run_plan(
     plan: Plan, folder: Path, *, client: ClientKind = ClientKind.OWN, tries: int = TRIES
 ) -> PlanResult:
-    """Run it; again if the first run proves nothing, as `highwater run --tries` does.
+    """Run the plan; again after a run with an unknown verdict, as `highwater run --tries` does.
 
-    On a machine that is busy with other tests too a fault may not be proven in its time. A run
-    that fails, and a second one that proves nothing, are the test's result.
+    On a busy machine a fault may not be proven in its time. The result is that of a run that
+    passes or fails, or of the last one.
     """
     return until_known(
         tries,

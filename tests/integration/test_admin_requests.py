@@ -56,7 +56,7 @@ def partitions_of(librdkafka: AdminClient, topic: str) -> dict[int, tuple[int, l
 def await_partitions(
     librdkafka: AdminClient, topic: str, expected: dict[int, tuple[int, list[int]]]
 ) -> None:
-    """Wait until whichever broker is asked knows it: only the one that answered must."""
+    """Wait until any broker returns these: at first only the broker that did the work must."""
     eventually(
         lambda: partitions_of(librdkafka, topic) == expected,
         within=WITHIN_S,
@@ -124,7 +124,7 @@ def test_replicas_move_by_kafka_python_and_librdkafka_elects_the_preferred_one(
     await_partitions(librdkafka, topic, {0: (0, [2, 0])})
 
     def elect() -> KafkaError | None:
-        asked = [TopicPartition(topic, 0)]  # confluent-kafka 2.16 fails where a timeout is given
+        asked = [TopicPartition(topic, 0)]  # confluent-kafka 2.16 fails if a timeout is set
         results = librdkafka.elect_leaders(ElectionType.PREFERRED, asked).result(WITHIN_S)
         (result,) = results.values()
         return result

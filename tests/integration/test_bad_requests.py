@@ -1,4 +1,4 @@
-"""Whatever bytes reach a node's ports: a clear answer or a closed connection, and it lives on."""
+"""Malformed bytes on a node's ports: a clear answer or a closed connection, and it lives on."""
 
 from __future__ import annotations
 

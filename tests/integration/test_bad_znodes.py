@@ -84,7 +84,7 @@ def bad_input_count(cluster: Cluster, node: int, path: str) -> int:
 
 
 def move_controller(cluster: Cluster) -> int:
-    """Have another controller take over, which reads everything anew; return its id."""
+    """Have another controller take over and read all znodes anew; return its id."""
     old = active(cluster)
     assert cluster.terminate(old) == 0
     cluster.start_node(old)
@@ -156,7 +156,7 @@ def test_malformed_partition_states_survive_a_new_controller_and_their_repair_is
             assert leaderships(look)[TopicPartition(name, 0)].leader == 0
         for name, path in paths.items():
             client.set(path, sound[name])
-        # Whoever owns the states again hands the leaderships over when their leader stops.
+        # With the state znodes repaired, leaderships are handed over again when their leader stops.
         assert steady.terminate(0) == 0
         for name in damages:
             assert await_leader(steady, TopicPartition(name, 0), above_epoch=0).leader in (1, 2)
@@ -274,7 +274,7 @@ def test_malformed_broker_configurations_leave_the_known_values_and_stop_no_node
             )
         assert minimum_of_broker_0() == "3"
         await_trace(steady, move_controller(steady), EventKind.BAD_INPUT_MET, where=path)
-        # Who starts anew knows no values but those it is started with.
+        # A restarted broker knows no configurations but its start settings.
         assert steady.terminate(0) == 0
         steady.start_node(0)
         steady.wait_until_ready()

@@ -1,4 +1,4 @@
-"""A random plan of a fixed seed: on containers and in the simulator it passes, all of it proven."""
+"""A random plan of a fixed seed passes in both worlds, with every step proven."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Pat
         assert each["drift_ms"] == each["acted_ms"] - each["due_ms"]
         assert each["begun_ms"] <= each["acted_ms"] <= each["done_ms"]
     assert acting_faults(folder / INTENTS) == []
-    # The plan kills the leader of t-0 for longer than a session, so somebody else led meanwhile.
+    # The plan kills the leader of t-0 for longer than a session, so another broker led meanwhile.
     changed = [r for r in result.verdict.requirements if "changed its leader" in r.name]
     assert "t-0" in {each.name.split()[0] for each in changed}
     assert {path.name for path in folder.iterdir()} >= WRITTEN
@@ -70,7 +70,7 @@ def test_the_same_plan_passes_in_the_simulator(tmp_path: Path) -> None:
 def test_one_fault_on_a_cluster_is_proven_and_taken_back_in_time_or_when_told(
     tmp_path: Path,
 ) -> None:
-    """A pause for its time; then one without end, which stays until somebody says so."""
+    """A pause ends after its time; a pause without end stays until a command undoes it."""
     with Cluster(Topology(brokers=1, controllers=1)) as cluster:
         cluster.start()
         path = tmp_path / cluster.run_id / INTENTS

@@ -1,6 +1,6 @@
-"""Clients at full load, clients that leave at the wrong moment, clients that ask for too much.
+"""Clients at full load, clients that leave at the wrong moment, clients with excessive requests.
 
-The deeds are those of `python -m bench.hostile`, which does them for an hour.
+`python -m bench.hostile` runs the same clients for an hour.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_whatever_clients_do_every_node_lives_and_nothing_acknowledged_is_lost(
 
 @pytest.mark.parametrize("producers", [pytest.param(2, marks=pytest.mark.full), 64])
 def test_a_leader_paused_under_full_load_loses_nothing(producers: int) -> None:
-    """Beside consumers that come and go: at the pause's end all of them want their answers."""
+    """Consumers come and go meanwhile; at the pause's end all their requests are answered."""
     partitions = 3
     topology = Topology(session_timeout_ms=2_000)
     with Cluster(topology, new_run_id("test")) as cluster:

@@ -1,4 +1,4 @@
-"""Clusters in containers: they come up, obey, and leave nothing behind, however they end."""
+"""Clusters in containers: they come up, obey, and leave nothing behind after any kind of end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def engine() -> Iterator[docker.DockerClient]:
 
 @pytest.fixture
 def run_id(engine: docker.DockerClient) -> Iterator[str]:
-    """A run's id; whatever a failed test leaves under it is removed."""
+    """A run's id; everything with this id that a failed test leaves behind is removed."""
     name = new_run_id("test")
     yield name
     remove_run(engine, name)
@@ -64,7 +64,7 @@ def await_nothing_left(engine: docker.DockerClient, run_id: str) -> None:
 
 
 def start_harness(run_id: str, lease: Lease = Lease.OWNED) -> subprocess.Popen[str]:
-    """Start a process that brings a cluster up, says so, and waits."""
+    """Start a process that brings a cluster up, reports that, and waits."""
     script = (
         "import sys\n"
         "from highwater.cluster.cluster import Cluster\n"

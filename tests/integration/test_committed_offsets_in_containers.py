@@ -38,7 +38,7 @@ def consumer_of(cluster: Cluster, group: str) -> Consumer:
 
 
 def coordinator_of(cluster: Cluster, group: str, asked: int) -> int | None:
-    """Return the group's coordinator as the asked broker names it; None while there is none."""
+    """Return the group's coordinator by the answer of one broker; None while there is none."""
     try:
         with WireClient(cluster.external_endpoint(asked)) as client:
             (found,) = client.call(FindCoordinatorRequest((group,))).coordinators
@@ -48,7 +48,7 @@ def coordinator_of(cluster: Cluster, group: str, asked: int) -> int | None:
 
 
 def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    """Commit the offset of partition 0 and return once that is acknowledged."""
+    """Commit the offset of partition 0; return once the commit is acknowledged."""
     consumer = consumer_of(cluster, group)
     try:
         consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
@@ -57,7 +57,7 @@ def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
 
 
 def committed(cluster: Cluster, group: str, topic: str) -> int | None:
-    """Return the group's offset of partition 0, None where nobody tells it now."""
+    """Return the group's committed offset of partition 0; None while no broker returns it."""
     consumer = consumer_of(cluster, group)
     try:
         (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=10.0)

@@ -1,4 +1,4 @@
-"""Stock clients read a compacted topic: the newest record of each key, in whichever codec."""
+"""Stock clients read a compacted topic: the newest record of each key, with every codec."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = {
 KEYS, ROUNDS = 50, 40
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_BY_KAFKA_PYTHON = ("none", "gzip")
-"""Without further libraries."""
+"""Codecs that kafka-python reads without further libraries."""
 Found = dict[bytes | None, bytes | None]
 
 
@@ -55,7 +55,7 @@ def produce(
     records: Sequence[tuple[str | None, str | None]],
     **settings: object,
 ) -> list[KafkaError]:
-    """Return what was refused."""
+    """Produce the records; return the error of each refused one."""
     refused: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: object) -> None:
@@ -80,7 +80,7 @@ def end_of(cluster: Cluster, topic: str) -> int:
 
 
 def read_by_librdkafka(cluster: Cluster, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    """Return the records of partition 0 up to its end, which the client is told."""
+    """Return the records of partition 0 up to its end, as the broker reports it."""
     settings = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": "unused",
@@ -122,16 +122,16 @@ def read_by_kafka_python(cluster: Cluster, topic: str) -> list[tuple[bytes | Non
 
 
 def noise(number: int) -> str:
-    """Return characters that no codec makes much of."""
+    """Return characters that no codec compresses well."""
     return sha256(b"%d" % number).hexdigest()
 
 
 FILLERS = [("filler", "".join(map(noise, range(each, each + 16)))) for each in range(0, 640, 16)]
-"""So many bytes that further segments begin."""
+"""Records with so many bytes that more segments begin."""
 
 
 def load(topic: str) -> tuple[list[tuple[str | None, str | None]], Found]:
-    """Return many rounds of the same keys, some of which go in the end, and what is left."""
+    """Return rounds of records with the same keys, last tombstones of some, and the values left."""
     records: list[tuple[str | None, str | None]] = [
         (f"key-{key}", f"{topic} round {number} {noise(number * KEYS + key)}")
         for number in range(ROUNDS)

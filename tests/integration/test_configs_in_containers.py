@@ -45,20 +45,20 @@ def alter(admin: AdminClient, kind: ResourceType, name: str, operation: object, 
 
 
 def alter_every_broker(cluster: Cluster, name: str, text: str | None) -> None:
-    """Set, or delete, what every broker has: librdkafka takes no resource without a name."""
+    """Set or delete the default of all brokers; librdkafka takes no resource without a name."""
     kind = ConfigOperationType.DELETE if text is None else ConfigOperationType.SET
     alter_configs(cluster, EVERY_BROKER, (ConfigAlteration(name, kind, text),))
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str) -> tuple[str, int]:
-    """Return min.insync.replicas as it is in force, and its source."""
+    """Return min.insync.replicas in force, and its source."""
     (told,) = admin.describe_configs([ConfigResource(kind, name)]).values()
     entry = told.result(WITHIN_S)[MINIMUM]
     return entry.value, entry.source
 
 
 def await_described(admin: AdminClient, kind: ResourceType, name: str, *told: object) -> None:
-    """Return once a broker tells this value and source; each reads the change a moment later."""
+    """Return once a broker reports this value and source; each reads the change a moment later."""
     eventually(lambda: described(admin, kind, name) == told, within=WITHIN_S)
 
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_set_is_refused_by_name(
 
 
 def sources(cluster: Cluster, owner: ConfigOwner) -> list[tuple[str | None, int]]:
-    """Return the values of retention.ms and where each was set, the one in force first."""
+    """Return the values of retention.ms with their sources, the one in force first."""
     (entry,) = (each for each in describe_configs(cluster, owner) if each.name == "retention.ms")
     return [(each.value, each.source) for each in entry.synonyms]
 

@@ -1,8 +1,8 @@
-"""Real controllers die at fail points in the middle of jobs; the next one ends each job.
+"""Real controllers die at fail points in the middle of jobs; the next controller ends each job.
 
 The points are some of those that the simulator goes through one by one
-(tests/simulation/test_crashes_of_jobs.py). A cluster costs more than a crash, so that a plan has
-several: each arms a point of the active controller, and then asks for the job.
+(tests/simulation/test_crashes_of_jobs.py). A cluster costs more than a crash, so a plan has several
+crashes. Each arms a point of the active controller, and then requests the job.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.docker
 SESSION = {"session_timeout_ms": 2_000}
 WORKLOAD = Workload((Topic(replication_factor=2),), (Producer(rate_per_s=30),))
 ENDED_AFTER_MS = 4_500
-"""From a job's beginning: the session ends, another controller ends the job."""
+"""Time from a job's beginning: the session ends, another controller ends the job."""
 PREPARED_AFTER_MS = 1_500
 ASKED_AFTER_MS = 600
-"""From the arming of a point until the job is asked for."""
+"""Time from the arming of a point to the request of the job."""
 RESTART_AFTER_MS = 1_000
 
 ZooKeeper = dict[str, dict[str, Any]]
@@ -38,7 +38,7 @@ ZooKeeper = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Crash:
-    """A point, the job in the course of which it is reached, and what makes the job possible."""
+    """A fail-point, the job that reaches it, and steps that make the job possible."""
 
     point: P
     job: f.Fault
@@ -46,7 +46,7 @@ class Crash:
 
 
 def replicas(zookeeper: ZooKeeper, topic: str = "t") -> dict[str, list[int]]:
-    """Return the replicas by partition; none of them is being moved any more."""
+    """Return the replicas by partition; fail if any is still being moved."""
     content = zookeeper[f"/brokers/topics/{topic}"]["data"]
     assert not content.get("adding_replicas"), content
     assert not content.get("removing_replicas"), content
@@ -167,7 +167,7 @@ def plan_of(crashes: tuple[Crash, ...], preset: Preset) -> Plan:
 
 
 def assert_sound(verdict: Verdict, preset: Preset) -> None:
-    """Under v3 what an election may cut off is no surprise: the catalogue names it."""
+    """Fail on findings, but under v3 allow those whose row the catalogue names."""
     findings = [finding for check in verdict.checks for finding in check.findings]
     unnamed = [finding for finding in findings if not finding.rows]
     assert not unnamed, unnamed

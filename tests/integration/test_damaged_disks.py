@@ -1,7 +1,7 @@
-"""A broker starts on damaged files: it repairs or leaves out, says so, and gets back its records.
+"""A broker starts on damaged files: it repairs or leaves out logs, traces that, and replicates.
 
-What a disk loses is fetched again from the leader; the damaged broker is a follower when it
-comes back, since its session has ended. Cuts of a log are traced, not hidden.
+Records that a disk lost are fetched again from the leader: the damaged broker is a follower when it
+comes back, since its session has ended. Every truncation of a log is traced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.clusters import live_traces
 
 pytestmark = [
     pytest.mark.docker,
-    # What is on a disk, and its repair, is the same under every preset.
+    # The files on a disk, and their repair, are the same under every preset.
     pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True),
 ]
 
@@ -59,11 +59,11 @@ DAMAGES: dict[str, Damage] = {
     "no epoch file": lambda files, folder: files.remove(f"{folder}/leader-epoch-checkpoint"),
 }
 AFTER_A_KILL: dict[str, Damage] = {
-    # After a clean stop nobody looks for it: all batches were whole when they were flushed.
+    # After a clean stop recovery does not look for it: all batches were whole when flushed.
     "a bit flipped in the last batch": lambda files, folder: _flip_last_byte(files, log(folder)),
 }
 AFTER_A_CLEAN_STOP: dict[str, Damage] = {
-    # The indexes of the segment that takes appends are written when the broker stops.
+    # The indexes of the active segment are written when the broker stops.
     "a garbage offset index": lambda files, folder: files.write(
         f"{folder}/{FIRST_SEGMENT}.index", b"\xff" * 33
     ),

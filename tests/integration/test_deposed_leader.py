@@ -1,4 +1,4 @@
-"""A leader that lost its office with records that nobody fetched: it comes back and cuts them."""
+"""A deposed leader with records that no follower fetched comes back and truncates them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Faults lose their harness at a step of their life: `highwater heal` leaves nothing of them.
+"""A harness is killed at each step of a fault; `highwater heal` then leaves nothing of the fault.
 
-One fault of each mechanism dies in the middle of being done, and of being taken back. In the full
-matrix every fault dies at every step. These are not listed but found: each fault is first done and
-taken back by a harness that lives (dying_harness.py) and tells its moments.
+For one fault of each mechanism the harness dies while it does the fault, and while it undoes it. In
+the full matrix it dies at every step of every fault. The steps are found, not listed: first each
+fault is done and undone by a harness that lives and lists its moments (dying_harness.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["pytest", "highwater.faults.on_containers", "highwater.cluster.settling"]
 )
-"""Harnesses are many: what takes them longest, their imports, is done once."""
+"""There are many harnesses: their slowest part, the imports, is done once."""
 LIVES_WITHIN_S = 90.0
 OPEN = ("intended", "acting", "reverting")
 """Phases after which the log must say that the fault may act."""
@@ -53,18 +53,18 @@ OF_EACH_MECHANISM = (
     ("reset_connections", "intended: asked to POST /containers/*/start"),
     ("restart_zookeeper", HALF_BACK),
 )
-"""Examples and the moment in which they are half done, or half taken back."""
+"""Faults, and the moment in which each is half done or half undone."""
 STOPPED_NODE = 1
-"""Whom the example of a stop is of."""
+"""The node of the example of a stop."""
 LEAST_LINES = 8
-"""About to be written, and written: intended, acting, reverting, reverted."""
+"""Moments of the log: before and after the lines intended, acting, reverting, reverted."""
 GETS_READY = "nothing: asked "
-"""How the moments begin in which helpers are tried out, before anything is meant."""
+"""The beginning of moments in which helpers are tried out, before the fault's first line."""
 
 
 @pytest.fixture(scope="session")
 def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all kills: each test leaves it as it was, or the next one's look fails."""
+    """One cluster for all kills: each test leaves it as it was, or the next test's check fails."""
     with Cluster(Topology(controllers=1), new_run_id("often"), sized_disks=True) as cluster:
         ensure_faults_image(cluster.engine)
         cluster.start()
@@ -74,7 +74,7 @@ def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One harness's: its moments in their order, whether it was killed, its log's open faults."""
+    """A harness's moments in order, whether it was killed, and its log's open faults."""
 
     moments: tuple[str, ...]
     was_killed: bool
@@ -82,7 +82,7 @@ class Life:
 
 
 def live(cluster: Cluster, fault: f.Fault, folder: Path, fatal: str = "", time: int = 0) -> Life:
-    """Have another process do the fault and take it back, and die at the moment, if one is told."""
+    """Have another process do and undo the fault, or die at the fatal moment."""
     folder.mkdir()
     harness = PROCESSES.Process(
         target=dying_harness.live, args=(cluster.run_id, fault, folder, fatal, time), daemon=True
@@ -100,9 +100,9 @@ def live(cluster: Cluster, fault: f.Fault, folder: Path, fatal: str = "", time: 
 
 
 def steps_of(moments: Sequence[str], *, getting_ready: bool) -> list[tuple[str, int]]:
-    """Return the first and the last coming of each moment, in the order of the first ones.
+    """Return the first and last occurrence of each moment, in the order of the first ones.
 
-    What is asked for several nodes at once is the same at each of them.
+    Occurrences between are the same request for other nodes.
     """
     return [
         (moment, time)
@@ -113,13 +113,13 @@ def steps_of(moments: Sequence[str], *, getting_ready: bool) -> list[tuple[str, 
 
 
 def resources(cluster: Cluster) -> list[str]:
-    """Return everything of the run that is in the engine."""
+    """Return the run's containers, networks and volumes."""
     (run,) = find_runs(cluster.engine, cluster.run_id)
     return sorted((*run.containers, *run.networks, *run.volumes))
 
 
 def heal(cluster: Cluster) -> dict[str, list[str]]:
-    """Do the command; all must be well afterwards. Return what it found, by node."""
+    """Run `highwater heal`, which must leave no problem; return its findings by node."""
     result = CliRunner().invoke(make_app("heal"), ["heal", "--run", cluster.run_id, "--json"])
     assert result.stdout, (result.exit_code, result.stderr, result.exception)
     (healed,) = json.loads(result.stdout)
@@ -128,14 +128,14 @@ def heal(cluster: Cluster) -> dict[str, list[str]]:
 
 
 def check_what_is_left(cluster: Cluster, before: list[str], life: Life, fault: f.Fault) -> None:
-    """Heal, and see that nothing stays that the log does not tell, and then nothing at all."""
+    """Heal, and check that only faults that the log has open were found, and that none is left."""
     last = life.moments[-1]
     if last.endswith("/stop"):
-        # The engine goes on with it; healed before its end, the node would stop afterwards.
+        # The engine goes on with the stop; healed earlier, the node would stop afterwards.
         eventually(lambda: cluster.status(STOPPED_NODE) == "exited", within=60.0, what=last)
     if last.split(":")[0] in OPEN:
         assert life.open_faults == (fault,), last
-    # Helpers that it left do not make the run somebody's who is dead.
+    # The helpers that the harness left do not make the run stale.
     assert cluster.run_id not in sweep_stale(cluster.engine), last
     found = heal(cluster)
     assert not found or life.open_faults, f"{last}: the log does not tell of {found}"
@@ -172,13 +172,13 @@ def test_nothing_stays_wherever_in_its_life_a_fault_loses_its_harness(
     assert (life.was_killed, life.open_faults) == (False, ())
     assert heal(cluster) == {}
     killed: Counter[str] = Counter()
-    # What comes before the first fault is the same for all of a mechanism.
+    # The moments before the first line are the same for all faults of a mechanism.
     steps = steps_of(life.moments, getting_ready=isinstance(fault, f.Cut | f.SlowLink))
     for number, (moment, time) in enumerate(steps):
         life = live(cluster, fault, tmp_path / str(number), moment, time)
         killed[moment] += life.was_killed
         check_what_is_left(cluster, before, life, fault)
-    # What threads of a fault ask for comes in this phase or the next; lines come in their order.
+    # Requests of a fault's threads come in this phase or the next; lines come in order.
     lines = [moment for moment, _ in steps if moment.endswith("written")]
     assert [moment for moment in lines if not killed[moment]] == []
     assert len(lines) >= LEAST_LINES

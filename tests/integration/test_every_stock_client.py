@@ -1,4 +1,4 @@
-"""Every stock client does the same things, as it comes; also while a broker dies."""
+"""Every stock client, unmodified, does the same steps; also while a broker dies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A harness that gets SIGKILL in the middle of faults: the reaper and the kernel's timeouts.
+"""A harness is killed in the middle of faults; the reaper and the kernel's timeouts end them.
 
-What `highwater heal` brings back, of each mechanism and at each step of a fault's life, is in
-test_every_fault_after_a_kill.py. The moments here are those that the run's intent.jsonl tells.
+`highwater heal` after a kill at each step of each kind of fault is tested in
+test_every_fault_after_a_kill.py. The moments here are phases in the run's intent.jsonl.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.docker
 ACTS_WITHIN_S = 120.0
 GONE_WITHIN_S = 60.0
 LEASE_S = 10
-"""Of cuts in the child: shorter than in life, so that the test need not wait as long."""
+"""The lease of cuts in the child: shorter than usual, so that the test waits less."""
 ENDS_WITHIN_S = LEASE_S + 20.0
 
 PLAN_ON_CONTAINERS = """
@@ -100,7 +100,7 @@ def engine() -> Iterator[docker.DockerClient]:
 
 
 class Harness:
-    """A process that does faults, and what its intent.jsonl tells of them."""
+    """A process that does faults, and the phases in its intent.jsonl."""
 
     def __init__(self, script: str, intents: Path, *arguments: str) -> None:
         self._intents = intents
@@ -133,13 +133,13 @@ class Harness:
         return self._log.read_text()
 
     def reaper_and_clients(self) -> list[int]:
-        """Return both processes once it has started them; it must not have ended meanwhile."""
+        """Return both processes once they have started; the harness must still run."""
         assert self._process.poll() is None, self.told()
         found = children_of(self.pid)
         return found if len(found) == 2 else []
 
     def kill_once(self, wanted: dict[str, str]) -> None:
-        """End it with SIGKILL as soon as each kind of fault has come to the phase."""
+        """Kill the harness as soon as each kind of fault has reached its phase."""
 
         def is_so() -> bool:
             assert self._process.poll() is None, self.told()
@@ -165,12 +165,12 @@ def processes_with(word: str) -> list[int]:
             if word.encode() in path.read_bytes():
                 found.append(int(path.parent.name))
         except OSError:
-            continue  # it ended while we looked
+            continue  # the process ended meanwhile
     return found
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the process's children that run a module of ours: reaper and clients."""
+    """Return the process's children that run one of our modules: the reaper and the clients."""
     found = []
     for other in processes_with("highwater"):
         try:
@@ -189,7 +189,7 @@ def is_alive(pid: int) -> bool:
 def check_that_the_reaper_removes_all(
     engine: docker.DockerClient, folder: Path, steps: Sequence[Step], wanted: dict[str, str]
 ) -> None:
-    """Kill a plan's run once its kinds of faults have come to these phases; nothing is left."""
+    """Kill a plan's run once its kinds of faults have reached these phases; nothing may be left."""
     run_id = new_run_id("killed")
     arguments = (str(folder / run_id), msgspec.json.encode(steps).decode())
     harness = Harness(PLAN_ON_CONTAINERS, folder / run_id / INTENTS, *arguments)
@@ -202,7 +202,7 @@ def check_that_the_reaper_removes_all(
         )
         harness.kill_once(wanted)
         eventually(lambda: not find_runs(engine, run_id), within=GONE_WITHIN_S)
-        # The reaper goes once nothing more turns up; the clients, once nobody tells them anything.
+        # The reaper ends once it finds nothing more, the clients once their harness is gone.
         eventually(lambda: not any(map(is_alive, children)), within=GONE_WITHIN_S)
         assert find_runs(engine, run_id) == []
     finally:
@@ -237,7 +237,7 @@ def helpers_of(cluster: Cluster) -> list[Any]:
 
 
 def heal(cluster: Cluster) -> dict[str, Any]:
-    """Do the command, and return what it tells of the run; all must be well afterwards."""
+    """Run `highwater heal`, which must leave no problem; return its report of the run."""
     command = ["heal", "--run", cluster.run_id, "--json"]
     result = CliRunner().invoke(make_app("heal"), command)
     (healed,) = json.loads(result.stdout)
@@ -286,7 +286,7 @@ def test_what_a_killed_harness_left_in_a_kept_run_ends_by_the_kernels_timeout_or
         }
         cluster.wait_until_ready()
 
-        # Once more does nothing.
+        # A second heal does nothing.
         healed = heal(cluster)
         assert found_by_node(healed) == {}
         assert not any(node["done"] for node in healed["nodes"])

@@ -1,4 +1,4 @@
-"""Consumers see what is committed and nothing else; replication is held by pausing followers."""
+"""Consumers see committed records and no others; paused followers hold replication up."""
 
 from __future__ import annotations
 

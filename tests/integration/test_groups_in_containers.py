@@ -1,6 +1,6 @@
-"""A plan's group on containers: its coordinator dies, and it has read and committed all in the end.
+"""A plan's group on containers reads and commits all records, though its coordinator dies.
 
-The simulator's half of these rules is in tests/simulation/test_groups_in_plans.py.
+tests/simulation/test_groups_in_plans.py tests the same rules in the simulator.
 """
 
 from __future__ import annotations

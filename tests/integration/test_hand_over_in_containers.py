@@ -1,4 +1,4 @@
-"""The office is handed over without a wait for a session; the state-change log tells of it."""
+"""A controller hands its office over without a session timeout; the state-change log shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highwater.waiting import eventually
 pytestmark = pytest.mark.docker
 
 WITHIN_S = 20.0
-"""Less than the sessions of these clusters, which are 30 s long."""
+"""Less than the session timeout of these clusters, 30 s."""
 
 
 def test_a_stopped_controller_is_followed_before_its_session_could_end(

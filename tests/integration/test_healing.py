@@ -1,4 +1,4 @@
-"""Healing a run: whatever is not as it was brought up is put back, and what cannot be is said."""
+"""Healing a run: every change since its bring-up is undone, or reported if it cannot be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.highwater(brokers=1, controllers=1
 
 
 def heal(cluster: Cluster, *options: str) -> tuple[int, dict[str, Any]]:
-    """Return the command's exit code, and what it tells of each node."""
+    """Run the command; return its exit code and its report of each node."""
     arguments = ["heal", "--run", cluster.run_id, "--json", *options]
     result = CliRunner().invoke(make_app("heal"), arguments)
     (told,) = json.loads(result.stdout)
@@ -38,7 +38,7 @@ def test_a_run_is_brought_back_to_what_it_was_and_what_is_gone_is_told(
     broker, controller = cluster.container_name(0), cluster.container_name(1000)
     assert baseline_problems(cluster) == []
 
-    # In the network, but where the engine chose; and paused.
+    # In the network, but at an address that the engine chose; and paused.
     api.disconnect_container_from_network(broker, network, force=True)
     api.connect_container_to_network(broker, network)
     cluster.pause(0)
@@ -51,14 +51,14 @@ def test_a_run_is_brought_back_to_what_it_was_and_what_is_gone_is_told(
     assert nodes["controller-1000"]["found"] == []
     cluster.wait_until_ready()
 
-    # Off the network while it is stopped; it need not be started.
+    # Off the network while it is stopped; --no-start leaves it stopped.
     cluster.kill(0)
     cluster.cut_off(0)
     code, nodes = heal(cluster, "--no-start")
     assert (code, nodes["broker-0"]["found"]) == (0, ["off the network"])
     assert cluster.status(0) == "exited"
 
-    # It would die at each start, the controller at its next command.
+    # The broker would die at each start, the controller at its next command.
     exit_there = (FailPointAction.EXIT, 1)
     at_start = SetFailPointRequest(FailPoint.BEFORE_BROKER_REGISTRATION, *exit_there)
     write_start_file(cluster, 0, [at_start])

@@ -1,4 +1,4 @@
-"""A broker with two log folders on containers: one of them fails, and costs its replicas alone."""
+"""A broker with two log folders on containers: one fails, and only its replicas go offline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WITHIN_S = 60.0
 
 
 def leaders(cluster: Cluster) -> dict[TopicPartition, tuple[int, tuple[int, ...]]]:
-    """Return each partition's leader and ISR, as the leaders say."""
+    """Return each partition's leader and ISR, as the leaders report them."""
     seen = [cluster.try_snapshot(broker) for broker in cluster.topology.broker_ids]
     return {
         replica.topic_partition: (node.node_id, tuple(sorted(replica.isr)))
@@ -47,7 +47,7 @@ def in_broker(cluster: Cluster, broker: int, *command: str) -> str:
 
 
 def described(cluster: Cluster, broker: int) -> dict[str, tuple[int, list[str]]]:
-    """Return each log folder's error and its partitions' folders, as kafka-python has them."""
+    """Return each log folder's error and its partitions' folders, by kafka-python."""
     servers = cluster.bootstrap.split(",")
     with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
         (told,) = admin.describe_log_dirs(brokers=[broker])
@@ -82,7 +82,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
         assert folders.split() == ["d0/first-0", "d1/second-0"]
         assert described(cluster, 0) == {"d0": (0, ["first-0"]), "d1": (0, ["second-0"])}
         in_broker(cluster, 0, "chmod", "000", f"{DISK_FOLDER}/d0")
-        # The next new replica goes to the folder with the fewest, the first of two, and meets it.
+        # The next new replica goes to the folder with the fewest replicas, and meets its fault.
         create_topic(cluster, "third", replicas=((1, 0),), broker=1)
         eventually(
             lambda: leaders(cluster).get(FIRST) == (1, (1,)),

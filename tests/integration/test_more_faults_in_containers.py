@@ -1,6 +1,6 @@
-"""Faults of processes, clients, disks and connections in plans on containers: proven, taken back.
+"""Faults of processes, clients, disks and connections in plans on containers: proven, undone.
 
-As in test_plan_faults_in_containers, a plan holds as many as do not disturb one another.
+As in test_plan_faults_in_containers, a plan has as many faults as do not disturb one another.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.docker
 
 SESSION = {"session_timeout_ms": 2_000}
 OFTEN = {"high_watermark_checkpoint_interval_ms": 300}
-# A broker that starts again reads through what was not flushed, and so finds a bit that flipped.
+# A restarted broker reads all unflushed records, and so finds the flipped bit.
 UNFLUSHED = {"log_flush_interval_ms": 600_000}
-# Records wait no longer than this for a follower whose connection is mute; it gives that up later.
+# The longest wait of records for a follower whose connection is mute.
 IMPATIENT = {"replica_lag_time_max_ms": 1_500}
 BROKER = {**SESSION, **OFTEN, **UNFLUSHED, **IMPATIENT}
-# At every moment some records wait for their batch: who kills the clients leaves them unanswered.
+# At every moment some records wait for their batch, so that killed clients leave them unanswered.
 PRODUCER = Producer(rate_per_s=200, linger_ms=50, batch_max_records=50)
 
 
@@ -63,7 +63,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 
 def reverts(folder: Path) -> dict[int, str]:
-    """Return how each fault was seen to be taken back, by its number."""
+    """Return the proof of each fault's undo, by the fault's number."""
     lines = map(json.loads, (folder / "intent.jsonl").read_text().splitlines())
     return {line["number"]: line["seen"] for line in lines if line["phase"] == "reverted"}
 
@@ -90,7 +90,7 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     assert "incarnation 2 says that it began" in seen
     assert "killed 3 of 3 times; running" in seen
 
-    # What was asked for and never answered is unknown; no value was written twice.
+    # Sends without an answer are unknown; no value was written twice.
     history = folder / "history"
     first, second = (read_history(history / f"{name}.jsonl") for name in ("p0", "p0.2"))
     assert sends_of(first).unknown
@@ -99,7 +99,7 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     assert len(set(invoked)) == len(invoked)
     assert sorted(path.stem for path in history.glob("c0*")) == ["c0", "c0.2"]
 
-    # Whatever was written is of a send that is on record.
+    # Every written record has its send in the history.
     batches = read_batches(folder / "segments" / "broker-0" / "t-0")
     written = {(value or b"").decode() for batch in batches for _, _, value in batch.records()}
     assert written
@@ -111,7 +111,7 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
         Step(300, f.HalfOpen("last follower of t-0", "leader of t-0", "replication")),
         Step(4_000, f.DiskFull("leader of t-0", 2_500)),
     )
-    # Each batch needs pages of its own: however short the disk is full for, one meets that.
+    # Each batch needs pages of its own, so that one meets even a disk that is full for a moment.
     producer = replace(PRODUCER, value_bytes=1_000)
     folder = run(steps, 10_000, tmp_path, producer)
     half_open, full = records(folder)
@@ -123,7 +123,7 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
     met = [
         event
         for event in read_traces(folder / "trace")
-        if "No space left" in str(event.detail)  # of a produce that was refused, or a checkpoint
+        if "No space left" in str(event.detail)  # of a refused produce or a checkpoint
     ]
     assert {event.node for event in met} == {full["node"]}
 
@@ -191,7 +191,7 @@ def test_what_is_stopped_or_full_or_untold_is_found_and_healed(
         assert baseline_problems(cluster) == []
         cluster.wait_until_ready()
 
-        # The node is started with its disk as it was; it was never gone.
+        # The node is started with its disk unchanged: the disk was never lost.
         before = cluster.copy_broker_data(0, tmp_path / "before")
         cluster.kill(0)
         cluster.start_node(0)

@@ -1,4 +1,4 @@
-"""The simulator's client on sockets: a real cluster loses a leader, and the history stays true."""
+"""highwater_client on sockets: a real cluster loses a leader, and the history stays true."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_own_client_drives_a_real_cluster_through_a_leaders_death(
 
 
 async def written(load: Load, count: int) -> None:
-    """Wait until so many records are acknowledged with acks=all."""
+    """Wait until count records are acknowledged with acks=all."""
     while len(load.records(-1, "ok")) < count:
         await load.runtime.sleep(20)
 
@@ -130,7 +130,7 @@ async def leader_of(load: Load) -> int:
 
 
 def check_histories(load: Load) -> None:
-    """Hold what the producers wrote down to what the consumer read."""
+    """Compare the producers' histories with the records that the consumer read."""
     polled: dict[tuple[int, int], Any] = {}
     for event in load.consumer.history:
         if event.function == "poll" and event.type == "ok":

@@ -1,6 +1,6 @@
-"""Several kinds of faults in one plan on containers: each proven, its proof on record, taken back.
+"""Several kinds of faults in one plan on containers: each is proven, recorded and undone.
 
-A cluster costs more than a fault, so a plan holds as many as do not disturb one another.
+A cluster costs more than a fault, so a plan has as many faults as do not disturb one another.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORKLOAD = Workload((Topic(min_insync_replicas=2),), (Producer(rate_per_s=50),))
 def run(
     steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, idle: tuple[int, ...] = ()
 ) -> Path:
-    """Run the plan: every step but the idle ones acted, and those alone stand against a pass."""
+    """Run the plan: every step acted but the idle ones, and only they keep the run from a pass."""
     topology = PlanTopology(broker_settings={**SESSION, **OFTEN}, controller_settings=SESSION)
     plan = Plan(1, topology=topology, workload=WORKLOAD, steps=steps, quiet_after_ms=quiet_after_ms)
     result = run_plan(plan, tmp_path, tries=1 if idle else TRIES)
@@ -76,7 +76,7 @@ def test_fail_points_delay_crash_or_are_on_record_as_never_hit_and_topics_come_a
         Step(300, f.CrashAt("active controller", "before_controlled_shutdown_reply")),
         Step(300, f.CreateTopic("x", records=3)),
         Step(300, f.ExpandTopic("t", 2)),
-        # The operator has 5 s for its records: until the dead follower has left the ISR they wait.
+        # The operator's records wait until the dead follower has left the ISR; it has 5 s for them.
         Step(6_000, f.LoseZooKeeperConnection("leader of t-0")),
         Step(6_000, f.DeleteTopic("x")),
     )
@@ -99,9 +99,9 @@ def test_fail_points_delay_crash_or_are_on_record_as_never_hit_and_topics_come_a
 def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_break(
     tmp_path: Path,
 ) -> None:
-    """A point of a start is armed while the node is down: it waits before it is registered.
+    """A fail-point is armed while the node is down: at its start it waits before it registers.
 
-    ZooKeeper stays until then, however long a node takes to start.
+    ZooKeeper goes away only after that, however slowly the node starts.
     """
     back = When(Observed.EVENT, event="broker_registered", node="broker-2")
     steps = (
@@ -120,7 +120,7 @@ def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_b
     assert emptied["proof"].endswith(" files removed, the disk lists nothing")
     assert " is gone" in expired["proof"]
     lost = [e for e in read_traces(folder / "trace") if e.kind is EventKind.SESSION_LOST]
-    assert 1 in {event.node for event in lost}  # who is slow to find ZooKeeper again, too
+    assert 1 in {event.node for event in lost}  # also nodes that are slow to find ZooKeeper again
     assert away["proof"] == "exit code 137, no answer to ruok"
     lines = (folder / "intent.jsonl").read_text().splitlines()
     seen = [line.get("seen", "") for line in map(json.loads, lines)]

@@ -1,7 +1,7 @@
-"""The plans of tests/plans in containers: each shows there what it shows in the simulator.
+"""The plans of tests/plans in containers: each has the same result as in the simulator.
 
-tests/simulation/test_plans_agree_simulated.py holds the same files to the same expectations. Each
-takes a cluster of its own and half a minute, so that most are part of the full matrix alone.
+tests/simulation/test_plans_agree_simulated.py tests the same files by the same expectations. A plan
+takes a cluster of its own and half a minute, so most plans run in the full matrix only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.plans.agreement import PLANS, assert_shown, read_plan
 pytestmark = pytest.mark.docker
 
 ALWAYS = ("slow_follower_then_the_leader_dies",)
-"""One that v3 fails by a bug with a name; test_planted_bugs_in_containers has a planted mistake."""
+"""A plan that v3 fails by a documented bug; test_planted_bugs_in_containers has planted bugs."""
 
 
 @pytest.mark.parametrize(

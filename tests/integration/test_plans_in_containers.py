@@ -1,4 +1,4 @@
-"""Plans on containers: steps are done when they are due or seen to be, proven, and judged."""
+"""Plans on containers: steps wait for their time or condition, are proven, and are judged."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: 
 def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
     tmp_path: Path,
 ) -> None:
-    """A follower is cut off its leader for a while, and leaves and joins the ISR; then a loss."""
+    """A cut-off follower leaves the ISR and joins it again; then a link loses packets."""
     lag = {"replica_lag_time_max_ms": 1_500}
     topology = PlanTopology(broker_settings={**SESSION, **lag}, controller_settings=SESSION)
     cut = f.Cut(
@@ -97,7 +97,7 @@ def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
     done = json.loads((folder / "steps.json").read_bytes())
     assert [each["fired"] for each in done] == [True, True]
-    assert done[0]["proof"].count("100 % of") == 4  # both ways, to the port and from it
+    assert done[0]["proof"].count("100 % of") == 4  # both ways; to the port and from the port
     lines = (folder / "intent.jsonl").read_text().splitlines()
     intents = [json.loads(line) for line in lines]
     for number in (1, 2):

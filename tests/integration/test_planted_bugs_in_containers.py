@@ -1,5 +1,5 @@
-"""Known mistakes in the nodes' images: each is caught by the check named for it, and a run without
-one passes."""
+"""Planted bugs in the nodes' images: each is caught by the check that is named for it, and a run
+without a planted bug passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.plan_runs import run_plan
 pytestmark = pytest.mark.docker
 
 ALWAYS = ("acknowledged_on_append", "uncommitted_served_to_consumers")
-"""Lost records, and what was read too early: the others are part of the full matrix."""
+"""Lost records, and records read too early; the other bugs run in the full matrix only."""
 
 
 def unless(is_always: bool) -> tuple[pytest.MarkDecorator, ...]:

@@ -1,8 +1,8 @@
-"""Leader uniqueness, ISR correctness, truncation to the high watermark, and empty fetches in
-[HW, LEO), each of which the leader's kill, pause and partitions must leave whole.
+"""Leader uniqueness, ISR correctness, truncation to the high watermark and empty fetches in
+[HW, LEO) hold when the leader is killed, paused or cut off.
 
-Every test brings about what would break them, and is void if it does not: records that only the
-leader has, and a successor whose high watermark is below what the leader told to a consumer.
+Every test brings about conditions under which they could break, and fails without these: records
+that only the leader has, and a successor whose high watermark is below one that a consumer got.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_the_four_properties_hold(
         story.heal()
     evidence = story.collect()
     found = judge_evidence(evidence)
-    # Under v3 a follower may cut off what it fetches again at once: KAFKA-1211, a row of its table.
+    # Under v3 a follower may truncate records and fetch them again (KAFKA-1211, row 1).
     is_fenced = sturdy.topology.preset is Preset.FENCED
     checks = [each for each in found.checks if is_fenced or each.check != COMMITTED_BEFORE]
     wanted = tuple(requirements(evidence, checks, case))
@@ -115,7 +115,7 @@ def test_the_four_properties_hold(
 def requirements(
     evidence: Evidence, checks: Sequence[CheckResult], case: Case
 ) -> Iterator[Requirement]:
-    """Yield what must have happened for the properties to have been at stake."""
+    """Yield the events without which the properties could not have broken."""
     noted = dict(next(check for check in checks if check.check == CHECK).noted)
     yield Requirement("a consumer " + STOOD_BETWEEN, noted[STOOD_BETWEEN] > 0, str(noted))
     led = [
@@ -136,7 +136,7 @@ def requirements(
 
 
 class Story:
-    """One topic's clients, observer and prober, and what is done to its brokers."""
+    """One topic's clients, observer and prober, and the faults of its brokers."""
 
     def __init__(self, cluster: Cluster, topic: str, folder: RunFolder) -> None:
         self._cluster = cluster
@@ -197,13 +197,13 @@ class Story:
     # ------------------------------------------------------------ what is done
 
     def let_the_successor_lag(self) -> None:
-        """Have the successor hold records of which it does not know that they are committed."""
+        """Have the successor hold committed records above its own high watermark."""
         self._pause(OTHER)
         self._append(3)
         self._await("the leader knows that the successor has all", self._is_level)
         self._pause(SUCCESSOR)
         held = self._known_of_the_successor(self._leader())
-        self._append(1)  # this ends its waiting fetch, with the high watermark as it is now
+        self._append(1)  # this ends the successor's waiting fetch, with the present high watermark
         self._unpause(OTHER)
         self._await(
             f"a consumer was told {held}, which the successor holds",
@@ -211,14 +211,14 @@ class Story:
         )
 
     def hide_records_for_a_while(self) -> None:
-        """Have records above the high watermark until consumers have asked for them."""
+        """Have records above the high watermark until consumers have tried to fetch them."""
         self._pause(OTHER)
         self._append(3)
         self._await_answers(LEADER)
         self._unpause()
 
     def let_the_other_be_late(self) -> None:
-        """Have the other follower not tell the next leader for a while what it has."""
+        """Delay the other follower's first fetch from the next leader."""
         self._faults.apply(f.DelayAt("broker-2", "before_first_fetch", LATE_MS), NAMES.get)
 
     def append_what_only_the_leader_has(self) -> None:
@@ -226,13 +226,13 @@ class Story:
         self._append(3)
 
     def break_the_leader(self, fault: f.Fault) -> None:
-        """Do it, proven. What is not on one link is done by means of the engine alone."""
+        """Do the fault, with its proof. Only faults of one link need more than the engine."""
         if isinstance(fault, f.Cut):
             self._faults.get_ready([fault])
         self._faults.apply(fault, NAMES.get)
 
     def let_the_successor_lead(self) -> None:
-        """Return when it leads and consumers have asked it for what it does not yet give.
+        """Return when the successor leads and has answered fetches above its high watermark.
 
         The old leader's session ends now instead of at its timeout.
         """
@@ -243,7 +243,7 @@ class Story:
         self._await_answers(SUCCESSOR)
 
     def heal(self) -> None:
-        """Take everything back, and return when all is replicated and read."""
+        """Undo all faults, and return when all records are replicated and read."""
         assert self._faults.heal_all() == []
         self._load.do("stop", WITHIN_S)
         await_full_isr(self._cluster, self._topic, within=WITHIN_S)
@@ -254,7 +254,7 @@ class Story:
     # ------------------------------------------------------------ evidence
 
     def collect(self) -> Evidence:
-        """Return what the story left, its own topic's, from nodes that run on."""
+        """Return the evidence of the story's topic; the nodes go on running."""
         for node in self._cluster.node_ids:
             self._cluster.collect_node(node, self._folder.path)
         topic = PromisedTopic(self._topic, 1, 3)
@@ -290,7 +290,7 @@ class Story:
         return found
 
     def _is_level(self) -> bool:
-        """Return whether the leader counts the successor as having its whole log."""
+        """Return whether the leader knows that the successor has its whole log."""
         leader = self._leader()
         return self._known_of_the_successor(leader) == leader.log_end_offset
 
@@ -303,13 +303,13 @@ class Story:
         self._paused.append(broker)
 
     def _unpause(self, *brokers: int) -> None:
-        """Let the brokers go on, all that are paused if none is named."""
+        """Unpause these brokers, or all paused ones if none is given."""
         for broker in brokers or tuple(self._paused):
             self._paused.remove(broker)
             self._cluster.unpause(broker)
 
     def _append(self, count: int) -> None:
-        """Write so many records to the leader with acks=1, and their history."""
+        """Write count records to the leader with acks=1, and record the history."""
         with WireClient(self._cluster.external_endpoint(LEADER)) as client:
             for _ in range(count):
                 value = f"w0-{self._written:06}"

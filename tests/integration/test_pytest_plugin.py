@@ -89,5 +89,5 @@ def test_the_tests_of_a_module_share_its_cluster(tmp_path: Path) -> None:
 
 def test_a_bare_zookeeper_is_there_for_the_session(highwater_zookeeper: Endpoint) -> None:
     assert four_letter_word(highwater_zookeeper, "ruok") == "imok"
-    # Other tests of the session share it, each below a path of its own; no cluster does.
+    # Other tests of the session share this ZooKeeper, each under its own path; no cluster uses it.
     assert "/brokers" not in dump_zookeeper(highwater_zookeeper)

@@ -1,4 +1,4 @@
-"""Topics by the commands, metrics as Prometheus reads them, and a broker's controlled shutdown."""
+"""The commands for topics, metrics in Prometheus' format, and a broker's controlled shutdown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def described(cluster: Cluster, topic: str) -> dict[str, object]:
 
 
 def scraped(cluster: Cluster) -> dict[tuple[str, str], float]:
-    """Return the values of metrics without labels of their own, by name and node."""
+    """Return the values of metrics whose only label is the node, by name and node."""
     text = ask(cluster, "metrics").stdout
     return {
         (sample.name, sample.labels["node"]): sample.value

@@ -1,4 +1,4 @@
-"""Slow and narrow links between containers: proven, composed, told again, open if they fail."""
+"""Slow and narrow links between containers: proven, combined, set anew, open if a helper fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES = {"broker-0": 0, "broker-1": 1, "controller-1000": 1000}
 
 
 def queues(cluster: Cluster) -> dict[str, str]:
-    """Return the containers that hold packets back, by the node's container that each is in."""
+    """Return the containers that hold packets back, by the node whose network each is in."""
     of_run = [f"{labels.RUN}={cluster.run_id}", f"{labels.KIND}={HELPER_KIND}"]
     names = {
         cluster.engine.api.inspect_container(cluster.container_name(node))["Id"]: name
@@ -43,7 +43,7 @@ def queues(cluster: Cluster) -> dict[str, str]:
 
 
 def problems_with(text: str, cluster: Cluster) -> str:
-    """Return what is not as before, in one text; "" unless the text is in it."""
+    """Return the cluster's differences from its bring-up as one text; "" if it lacks this text."""
     found = " ".join(baseline_problems(cluster))
     return found if text in found else ""
 
@@ -60,7 +60,7 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
         return faults.apply(fault, NODES.get)
 
     try:
-        # It has an end, so that nobody who renews it brings its helper back.
+        # The fault has an end, so that no renewal brings its helper back.
         slow = f.SlowLink("broker-0", "broker-1", "replication", 80, 40, for_ms=300_000)
         narrow = f.LimitBandwidth("broker-1", "broker-0", "replication", 500)
         faults.get_ready([slow, narrow])
@@ -81,7 +81,7 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
         assert lossy.proof.count("(asked 80 to 120)") == 4
         killed = apply(f.Kill("broker-1"))
         killed.revert()
-        assert "(asked 80 to 120)" in lossy.revert()  # told again: it was so before this change
+        assert "(asked 80 to 120)" in lossy.revert()  # the undo of a fault that had been set anew
 
         late = apply(f.SlowZooKeeper(60))
         assert late.proof.count("(asked 60)") == 2 * len(NODES)
@@ -91,13 +91,13 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
 
         cluster.engine.api.kill(queues(cluster)["broker-1"])
         eventually(lambda: "broker-1" not in queues(cluster), within=30, what="the helper is gone")
-        assert "arrived before 80 ms" in slowed.revert()  # they pass, and that is told
+        assert "arrived before 80 ms" in slowed.revert()  # the undo proves that packets pass
         assert "0 % of" in narrowed.revert()
     finally:
         problems = faults.heal_all()
         intents.close()
     assert [problem for problem in problems if "was not taken back" in problem] == problems
-    assert len(problems) == 1  # the one whose helper was killed had ended before it was healed
+    assert len(problems) == 1  # the fault of the killed helper had ended before
     assert queues(cluster) == {}
     assert baseline_problems(cluster) == []
 

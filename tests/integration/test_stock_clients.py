@@ -1,4 +1,4 @@
-"""Stock clients find a Kafka: librdkafka by confluent-kafka, kafka-python, and kcat."""
+"""Stock clients work with Highwater: librdkafka (confluent-kafka), kafka-python and kcat."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def produce_all(cluster: Cluster, topic: str, values: list[bytes], **settings: object) -> list[int]:
-    """Produce the values to partition 0 with acks=all and return the offsets they got."""
+    """Produce the values to partition 0 with acks=all, and return their offsets."""
     offsets: list[int] = []
     failures: list[KafkaError] = []
 
@@ -89,7 +89,7 @@ def test_a_client_that_sends_to_many_partitions_in_one_request_is_served(
     new_topic: Callable[..., str],
     nobody_restarts: Callable[[Cluster], AbstractContextManager[None]],
 ) -> None:
-    """kafka-python and Java send a batch for each of a broker's partitions; librdkafka but one."""
+    """kafka-python and Java send batches of many partitions in one request, librdkafka of one."""
     partitions, rounds = 90, 3
     name = new_topic(steady, partition_count=partitions, replication_factor=3)
     with nobody_restarts(steady):
@@ -97,7 +97,7 @@ def test_a_client_that_sends_to_many_partitions_in_one_request_is_served(
             bootstrap_servers=steady.bootstrap.split(","),
             acks="all",
             enable_idempotence=False,
-            linger_ms=30_000,  # all of it waits for the flush
+            linger_ms=30_000,  # every record waits for the flush
             request_timeout_ms=20_000,
         )
         sent = [
@@ -192,7 +192,7 @@ def test_an_admin_client_is_told_why_a_topic_is_refused(
 
 @pytest.fixture
 def kcat() -> Callable[..., str]:
-    """Runs kcat and returns what it prints."""
+    """A function that runs kcat and returns its output."""
     program = shutil.which("kcat")
     if program is None:
         missing = "kcat is not installed: run scripts/test-tools"

@@ -1,4 +1,4 @@
-"""Groups of stock clients in containers: members share, a coordinator dies, Apache's tool looks."""
+"""Groups of stock clients in containers: shared partitions, a dead coordinator, Apache's tool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def produce(cluster: Cluster, topic: str, count: int) -> None:
 
 
 class Members:
-    """Members of one group that read a topic, and all that they have read."""
+    """Members of one group that read a topic, and all records that they have read."""
 
     def __init__(self, cluster: Cluster, topic: str, group: str) -> None:
         self._cluster, self._topic, self._group = cluster, topic, group
@@ -59,7 +59,7 @@ class Members:
                 self.read.append(message.value().decode())
 
     def share(self, *counts: int) -> None:
-        """Poll until each holds so many partitions, all together."""
+        """Poll until the members' assignments have these sizes at one time, in any order."""
 
         def is_shared() -> bool:
             self.poll()
@@ -75,7 +75,7 @@ class Members:
         eventually(has_read, within=WITHIN_S, what=f"{count} records")
 
     def commit(self) -> None:
-        """Commit all positions until it is acknowledged; members whose coordinator died ask on."""
+        """Commit all positions, again and again until the commits are acknowledged."""
 
         def is_committed(consumer: Any) -> bool:
             self.poll()

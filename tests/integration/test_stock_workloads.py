@@ -1,4 +1,4 @@
-"""Stock clients as a plan's workload: their histories are judged as those of our own."""
+"""Stock clients as a plan's workload: their histories are judged like our own client's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLAN = Plan(
 @pytest.mark.parametrize(
     "client",
     [
-        # test_whole_node_failures has librdkafka in every run of the tests
+        # test_whole_node_failures runs librdkafka in every `make test`
         pytest.param(ClientKind.CONFLUENT, marks=pytest.mark.full),
         ClientKind.KAFKA_PYTHON,
     ],

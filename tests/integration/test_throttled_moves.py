@@ -40,7 +40,7 @@ def produce(cluster: Cluster, at: TopicPartition, size_bytes: int) -> None:
 
 @pytest.fixture
 def moved(steady: Cluster, new_topic: Callable[..., str]) -> TopicPartition:
-    """A partition on brokers 0 and 1 that takes several fetches."""
+    """A partition on brokers 0 and 1 with more bytes than one fetch takes."""
     at = TopicPartition(new_topic(steady, replicas=[(0, 1)]), 0)
     for _ in range(BATCHES):
         produce(steady, at, BATCH_BYTES)
@@ -59,7 +59,7 @@ def rates(cluster: Cluster) -> list[list[str]]:
 
 
 def await_throttle(cluster: Cluster, at: TopicPartition, rate: int, replicas: list[str]) -> None:
-    """Wait until all brokers have read their rate, and whoever is asked the topic's replicas."""
+    """Wait until all brokers report their rate, and some broker the topic's throttled replicas."""
     eventually(lambda: rates(cluster) == [[str(rate)] * 2] * 3, within=WITHIN_S)
     eventually(
         lambda: values(cluster, ConfigEntity.TOPIC, at.topic, REPLICAS) == replicas, within=WITHIN_S
@@ -86,7 +86,7 @@ def test_a_move_waits_for_its_throttle_and_clients_do_not(
     reassign(steady, moved, [0, 2])
     eventually(lambda: end_at(steady, 2, moved) > 0, within=WITHIN_S, what="a first fetch")
     for _ in range(5):
-        produce(steady, moved, 10)  # to those in sync, at once
+        produce(steady, moved, 10)  # replicas in sync get them at once
     assert list_reassignments(steady, [moved])
     assert end_at(steady, 2, moved) < BATCHES
 

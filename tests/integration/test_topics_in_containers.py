@@ -1,4 +1,4 @@
-"""What bring-up, creation and deletion of topics leave in ZooKeeper and on the brokers' disks.
+"""The znodes and folders that bring-up, creation and deletion of topics leave.
 
 Source of the znodes: Kafka's paths and JSON, the table in highwater_core.znodes.
 """
@@ -31,7 +31,7 @@ def znodes(cluster: Cluster) -> dict[str, object]:
 
 
 def folders_of(cluster: Cluster, broker: int, topic: str) -> list[str]:
-    """Return the broker's folders of the topic, those being deleted or set aside included."""
+    """Return the broker's folders of the topic, also folders being deleted or set aside."""
     return [name for name in BrokerFiles(cluster, broker).names() if name.startswith(f"{topic}-")]
 
 
@@ -157,8 +157,8 @@ def test_deletion_waits_for_a_dead_replica_and_completes_when_its_broker_is_back
 ) -> None:
     name = new_topic(steady)
     assert steady.terminate(2) == 0
-    # Not from the ISR: under v3 a fetch that its leader reads late takes the broker back into it
-    # until it lags out (what KIP-841 mended).
+    # Not judged by the ISR: under v3 a fetch that the leader reads late brings the broker back
+    # until it lags out (mended by KIP-841).
     await_look(steady, "the controller knows that the broker has stopped", _knows_but_two)
 
     delete_topic(steady, name, timeout_ms=1_000)

@@ -1,7 +1,7 @@
-"""Nodes die under load and come back: nothing acknowledged is lost, whoever leads.
+"""Nodes die under load and come back: no acknowledged record is lost, whichever broker leads.
 
-Under v3 nobody writes while a broker is killed, so that HW = LEO everywhere and is checkpointed:
-what that design loses otherwise is its known flaw (catalogue row 1), not this test's subject.
+Under v3 no client writes while a broker is killed, so that HW = LEO everywhere and is checkpointed.
+Otherwise that design loses records by its known flaw (catalogue row 1), not this test's subject.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ presets = pytest.mark.parametrize(
 def kills(preset: Preset, *nodes: str, rests: bool) -> Plan:
     """Return a plan that kills the nodes at once under load.
 
-    rests: whether the client is away from 2 s before the kill until 1 s after it.
+    rests: whether the client is stopped from 2 s before the kill until 1 s after it.
     """
     faults: list[tuple[int, Fault]] = [(4_500, Kill(node, for_ms=6_000)) for node in nodes]
     if rests:
@@ -63,13 +63,13 @@ def assert_passes(plan: Plan, folder: Path) -> PlanResult:
 
 
 def assert_required(result: PlanResult, start: str) -> None:
-    """Fail unless something that begins so was required of the run; it passed, so it was met."""
+    """Fail unless the run, which passed, has a requirement whose name begins with start."""
     names = [each.name for each in result.verdict.requirements]
     assert any(name.startswith(start) for name in names), names
 
 
 def acknowledged_in_a_later_epoch(result: PlanResult) -> int:
-    """Return how many records of t-0 were acknowledged after a leader of another epoch was seen."""
+    """Return the number of records of t-0 acknowledged after a look with a later leader epoch."""
     evidence = read_evidence(result.folder)
     epochs = [
         (look.time_ns, leadership.leader_epoch)
@@ -111,5 +111,5 @@ def test_no_acknowledged_record_is_lost_when_all_brokers_are_killed(
     preset: Preset, tmp_path: Path
 ) -> None:
     plan = kills(preset, "broker-0", "broker-1", "broker-2", rests=preset is Preset.V3)
-    # How many there can be follows from how soon a busy machine starts three brokers.
+    # Their number depends on how soon a busy machine starts three brokers.
     assert acknowledged_in_a_later_epoch(assert_passes(plan, tmp_path)) > 0
