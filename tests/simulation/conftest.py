@@ -1,4 +1,4 @@
-"""A cluster in virtual time for each test, and what the stories here have in common."""
+"""A cluster in virtual time for each test, and steps that many stories have."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Cluster:
     def run(
         self, story: Callable[[Cluster], Coroutine[Any, Any, None]], *, retention: bool = False
     ) -> None:
-        """Run the story, then hold the replicas and the history to what was promised.
+        """Run the story, then check the replicas and the client's history.
 
-        retention: replicas' logs need not have one start.
+        retention: the replicas' logs may have different starts.
         """
         self.world.run(story(self), STORY_WITHIN_MS)
         history, brokers = self.client.history, self.world.brokers
         assert verify(self.world, history, ORDERS, brokers, retention=retention) == []
 
     async def begin(self, records: int = 20) -> None:
-        """Start all nodes, create the topic, write, and wait until all is replicated."""
+        """Start all nodes, create the topic, write records, and wait until they are replicated."""
         self.world.start_all()
         await create_orders(self.world, self.client)
         await self.send(records)
@@ -66,7 +66,7 @@ class Cluster:
         return next(broker for broker in self.world.brokers if broker != self.leader())
 
     async def start_dead(self) -> None:
-        """Start whoever does not run, also those that cannot start at once."""
+        """Start all stopped brokers; retry those that cannot start at once."""
         brokers = self.world.brokers
 
         def all_run() -> bool:

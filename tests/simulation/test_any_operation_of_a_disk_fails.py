@@ -1,4 +1,4 @@
-"""Whatever single operation of a broker's disk fails, the broker lives on or says why it cannot."""
+"""Any one operation of a broker's disk fails: the broker lives on, or traces why it cannot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highwater_simulator.files import SimulatedFile, SimulatedFileSystem
 
 VICTIM = 2
 OPERATION_COUNT = 268
-"""About as many as the life below has."""
+"""About the number of operations in a_busy_life."""
 
 BUSY = {
     "log_flush_interval_ms": 300,
@@ -37,7 +37,7 @@ OPERATIONS: dict[type, tuple[str, ...]] = {
 
 
 class FailingDisk:
-    """Counts a disk's operations, and lets one of them fail."""
+    """Counts a disk's operations, and has one of them fail."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.disk: Disk | None = None
@@ -74,7 +74,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
 
 
 async def a_busy_life(c: Any, failing: FailingDisk) -> None:
-    """Appends, retention, a kill, deletion and creation, a clean stop: all on the victim too."""
+    """Appends, retention, a kill, deletion and creation, a clean stop, all with the victim."""
     await c.begin(5)
     failing.disk = c.world.brokers[VICTIM].disk
     await c.send(4)
@@ -87,7 +87,7 @@ async def a_busy_life(c: Any, failing: FailingDisk) -> None:
     c.client.history.clear()
     c.sent = 0
     if await c.client.create_topic("orders", 1, 3, 20_000) is not ErrorCode.NONE:
-        # A replica that the disk did not delete is deleted once its broker is there anew.
+        # A replica that the disk did not delete is deleted once its broker has restarted.
         c.world.kill(VICTIM)
         await c.world.sleep(2_000)
         await c.start_dead()
@@ -99,7 +99,7 @@ async def a_busy_life(c: Any, failing: FailingDisk) -> None:
     await c.start_dead()
     await c.send(2)
     failing.disk = None
-    # A sync that failed is never trusted again: only a new process takes that log up.
+    # After a failed sync the file is never trusted again: only a new process opens that log.
     c.world.kill(VICTIM)
     await c.start_dead()
     await c.full_isr()

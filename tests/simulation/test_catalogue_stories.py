@@ -1,6 +1,6 @@
-"""Rows of the catalogue as they happen: v3 breaks an invariant and is named, fenced breaks none.
+"""Rows of the catalogue as stories: v3 breaks an invariant by that row, fenced breaks none.
 
-Each story is told to both presets; only what the historical fix governs differs.
+Each story runs under both presets; they differ only in the historical fix.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLAGGED = ("I10", "I12")
 
 
 class Tale:
-    """One story in one world, judged while it is told."""
+    """One story in one world, judged by the oracle as it runs."""
 
     def __init__(self, preset: Preset, flagged: tuple[str, ...] = (), **topology: Any) -> None:
         broker_settings = {"session_timeout_ms": 1_000, **topology.pop("broker_settings", {})}
@@ -160,7 +160,7 @@ class Tale:
         await session.close()
 
     async def set_topic_config(self, config: dict[str, str]) -> None:
-        """Write the topic's configuration without telling the brokers that run."""
+        """Write the topic's configuration without notifying the running brokers."""
         session = await SimulatedCoordinationFactory(
             self.world.zookeeper, self.client.runtime
         ).open(LONG_MS)
@@ -171,7 +171,7 @@ class Tale:
         await session.close()
 
     async def see_it_settled(self, within_ms: int = 20_000) -> None:
-        """Take the liveness property that is still missing after a while, if one is, as broken."""
+        """Set violation to the first liveness property that does not hold in time, if any."""
         core = Core(tuple(self.world.brokers), tuple(self.world.controllers))
         for _ in range(within_ms // 500):
             if next(liveness.missing(self.world, core), None) is None:
@@ -206,7 +206,7 @@ def check_both(
     invariants: tuple[str, ...],
     **topology: Any,
 ) -> None:
-    """v3 breaks one of the invariants by that row; fenced passes through the same story."""
+    """Check that v3 breaks one of the invariants by that row, and that fenced passes."""
     flawed = make_tale(Preset.V3, **topology)
     flawed.tell(story)
     assert flawed.violation is not None
@@ -239,7 +239,7 @@ def test_row_1_a_follower_truncates_what_its_last_leader_had_committed(
 
 
 def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTale) -> None:
-    """Source: KAFKA-7128. The new leader's other ISR member is cut off: the HW stays."""
+    """The new leader's other ISR member is cut off: the HW stays. Source: KAFKA-7128."""
 
     async def story(tale: Tale) -> None:
         await tale.begin(5, replicas=4)
@@ -249,7 +249,7 @@ def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTal
             tale.cut(outside, broker)
         for follower in (new, silent):
             tale.slow_down(old, follower, 150)
-        await tale.write(1)  # it waits until the one that is cut off has left the ISR
+        await tale.write(1)  # until the follower that is cut off has left the ISR
         tale.world.kill(old)
         assert tale.ends(new) == (6, 5)
         tale.world.heal_all()
@@ -287,10 +287,10 @@ def test_row_10_a_leader_from_outside_the_isr_lacks_what_was_committed(
 
 
 async def leave_one_behind(tale: Tale) -> tuple[int, int]:
-    """Bring the first leader to write anew what it had cut; one follower knows nothing of it.
+    """Have the first leader truncate its log and write other records; one follower misses that.
 
-    Return the leader and that follower. It has the leader's first record, is cut off from it and
-    from all controllers, and the next controller knows only of the epoch after.
+    Return the leader and that follower. The follower has the leader's first record, is cut off from
+    it and from all controllers, and then gets commands of the epoch after only.
     """
     await tale.begin(0)
     first = tale.leader()
@@ -319,7 +319,7 @@ KEPT_APART = {"broker_settings": {"replica_lag_time_max_ms": 2_000}}
 
 
 def test_row_5_a_follower_that_missed_an_epoch_keeps_its_log(make_tale: MakeTale) -> None:
-    """Source: KAFKA-7164: told of the same leader again, it does not truncate."""
+    """A command with the same leader has it keep its log. Source: KAFKA-7164."""
 
     async def story(tale: Tale) -> None:
         first, behind = await leave_one_behind(tale)
@@ -332,7 +332,7 @@ def test_row_5_a_follower_that_missed_an_epoch_keeps_its_log(make_tale: MakeTale
 
 
 def test_row_6_a_follower_of_an_older_epoch_fetches_on(make_tale: MakeTale) -> None:
-    """Source: KAFKA-6880, KIP-320: nobody has told it that its leader leads anew."""
+    """It has no command with its leader's new epoch. Source: KAFKA-6880, KIP-320."""
 
     async def story(tale: Tale) -> None:
         first, behind = await leave_one_behind(tale)
@@ -348,7 +348,7 @@ CHECKPOINTED = {"broker_settings": {"high_watermark_checkpoint_interval_ms": 50}
 
 
 def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> None:
-    """Source: KIP-516. As tools of the time did, the topic is removed and made in ZooKeeper."""
+    """The topic is deleted and created in ZooKeeper, as by tools of the time. Source: KIP-516."""
 
     async def story(tale: Tale) -> None:
         await tale.begin(5)
@@ -367,14 +367,14 @@ def test_row_24_an_old_topics_log_becomes_a_new_ones(make_tale: MakeTale) -> Non
             tale.world.start(broker)
         await tale.until(lambda: tale.is_replicated(3), "the new topic is on all three")
 
-    # Without topic ids nobody can tell that epoch 0 is another topic's: I16 is out of place.
+    # Without topic ids epoch 0 of both topics looks the same: I16 cannot be judged.
     check_both(make_tale, story, 24, ("I13",), flagged=("I16",), **CHECKPOINTED)
 
 
 def test_a_broker_that_heard_nothing_takes_up_the_new_topic_and_its_settings(
     make_tale: MakeTale,
 ) -> None:
-    """Source: KIP-516. It runs all the while, with a ZooKeeper session; controllers change."""
+    """The broker keeps its ZooKeeper session; controllers change. Source: KIP-516."""
 
     async def story(tale: Tale) -> None:
         await tale.begin(5)
@@ -402,7 +402,7 @@ def test_a_broker_that_heard_nothing_takes_up_the_new_topic_and_its_settings(
 
 
 def test_row_15_a_restart_that_no_controller_saw_gets_no_command(make_tale: MakeTale) -> None:
-    """Source: KAFKA-7235, KIP-380: the controller is paused while the broker goes and comes."""
+    """The controller is paused while the broker restarts. Source: KAFKA-7235, KIP-380."""
 
     async def story(tale: Tale) -> None:
         await tale.begin(5)

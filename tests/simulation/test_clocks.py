@@ -11,7 +11,7 @@ from highwater_simulator.tasks import NodeRuntime
 
 
 def woken_at(runtime: NodeRuntime, *sleeps_ms: int) -> list[tuple[int, int, int]]:
-    """Start sleepers; the list tells of each how long it slept, when by its clock, and truly."""
+    """Start sleepers; the list gets for each its duration, its clock's time and virtual time."""
     woken: list[tuple[int, int, int]] = []
 
     async def sleeper(duration_ms: int) -> None:

@@ -21,7 +21,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 def acknowledged(history: Sequence[HistoryEvent]) -> int:
@@ -175,8 +175,8 @@ def test_deposed_leader_truncates_the_tail_that_nobody_else_has(
         lonely = await c.client.send("orders", 0, "tail", 2_000, acks=1)
         assert lonely.offset == 20
         assert replica(c.world, leader).log_end_offset == 21
-        await c.world.sleep(10)  # what was under way to the others is held by the cut
-        await c.world.sleep(10)  # what the leader sent its followers has reached the cut
+        await c.world.sleep(10)  # the cut holds messages that were under way to other nodes
+        await c.world.sleep(10)  # the leader's messages to its followers have reached the cut
         c.world.kill(leader)
         c.world.heal_all()
         await c.send(3)
@@ -270,7 +270,7 @@ def test_every_connection_to_zookeeper_is_lost_and_comes_back(cluster: Cluster) 
 
 
 def test_bounced_broker_is_told_again_what_it_hosts(cluster: Cluster) -> None:
-    """Source: KAFKA-7235: the new registration replaces the old one within one look."""
+    """The new registration replaces the old one between two reads. Source: KAFKA-7235."""
 
     async def story(c: Cluster) -> None:
         await c.begin()
@@ -335,7 +335,7 @@ def test_topic_is_created_again_after_its_deletion_and_starts_empty(cluster: Clu
 
 
 def test_every_topic_gets_an_id_of_its_own(make_cluster: Callable[..., Cluster]) -> None:
-    """Source: KIP-516: an id tells a topic from a later one of the same name."""
+    """An id distinguishes a topic from a later one of the same name. Source: KIP-516."""
     cluster = make_cluster(preset=Preset.FENCED)
 
     async def story(c: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Committed offsets outlive their coordinators; the oracle sees each mistake with them."""
+"""Committed offsets outlive their coordinators; the oracle finds each planted mistake."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GroupStory:
         )
 
     def run(self, story: Callable[[GroupStory], Coroutine[Any, Any, None]]) -> None:
-        """Run the story; then its traces and its history are held to the checker as well."""
+        """Run the story; the checker judges its traces and its history as well."""
         try:
             self.world.run(story(self), 900_000)
             events = self.events()
@@ -76,7 +76,7 @@ class GroupStory:
         raise AssertionError(f"offset {offset} is not acknowledged: {self.recorder.events[-1]}")
 
     async def fetch(self) -> int:
-        """Return the committed offset, once a coordinator tells it."""
+        """Return the committed offset, once a coordinator answers with one."""
         for _ in range(200):
             offset = await self.committer.fetch(ORDERS)
             if offset is not None:
@@ -106,7 +106,7 @@ class GroupStory:
 
 async def offsets_move(story: GroupStory) -> None:
     await story.begin()
-    for offset in (5, 3, 9):  # a consumer may go back: the last one counts, not the largest
+    for offset in (5, 3, 9):  # a consumer may go back: the last commit counts, not the largest
         await story.commit(offset)
         await story.move()
         assert await story.fetch() == offset
@@ -139,8 +139,7 @@ def test_the_coordinator_that_is_stopped_in_good_order_hands_over() -> None:
 
 
 async def high_watermark_lags(story: GroupStory) -> None:
-    """The coordinator dies as soon as it has acknowledged: its successor knows no high watermark
-    that high yet."""
+    """The coordinator dies just after its acknowledgement: its successor's high watermark lags."""
     await story.begin()
     for offset in range(10, 20):
         await story.commit(offset)
@@ -150,17 +149,17 @@ async def high_watermark_lags(story: GroupStory) -> None:
 
 
 async def deposed_while_it_loads(story: GroupStory) -> None:
-    """The lead moves on while the coordinator waits for what it has to be committed again."""
+    """The coordinator is deposed while its load waits for its records to be committed."""
     await story.begin()
     world = story.world
     first = story.coordinator()
     second, third = (broker for broker in world.brokers if broker != first)
     await story.commit(5)
-    for other in (first, third):  # it does not hear that the offset is committed
+    for other in (first, third):  # the second broker does not learn that the offset is committed
         names = world.brokers[other].name, world.brokers[second].name
         world.network.cut_both_ways(*names, Plane.REPLICATION)
     await lead(story, second)
-    for _ in range(2):  # the first one goes to who led before
+    for _ in range(2):  # the first request goes to the former leader
         assert await story.committer.fetch(ORDERS) is None
     assert story.recorder.events[-1].error == "COORDINATOR_LOAD_IN_PROGRESS"
     await lead(story, third)
@@ -185,7 +184,7 @@ def test_a_load_that_nobody_wants_any_more_leaves_nothing() -> None:
 
 
 async def fetched_while_it_is_appended(story: GroupStory) -> None:
-    """Nothing can be committed in the log meanwhile: no follower hears of it."""
+    """The coordinator's followers are cut off, so that the log cannot commit its record."""
     await story.begin()
     cut_followers_off(story)
     story.client.runtime.scope("commits").spawn("Commit", story.committer.commit(ORDERS, 7))
@@ -228,7 +227,7 @@ def test_what_is_not_committed_is_neither_told_nor_acknowledged(
 
 
 async def late_stop(story: GroupStory) -> None:
-    """A StopReplica of an epoch that is over comes to the leader."""
+    """A StopReplica with an old leader epoch reaches the leader."""
     await story.begin()
     await story.move()
     assert await story.fetch() == 1

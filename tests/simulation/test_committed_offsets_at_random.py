@@ -1,6 +1,6 @@
 """Committed offsets under random faults of brokers and links, while the offsets topic is compacted.
 
-Several clients commit and fetch; the oracle judges every answer, at the end the checker does.
+Several clients commit and fetch. The oracle judges every answer, and the checker the history.
 """
 
 from __future__ import annotations

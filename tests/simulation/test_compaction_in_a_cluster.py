@@ -1,4 +1,4 @@
-"""Compacted topics in whole clusters: replicas that are cleaned apart, and every kind of crash."""
+"""Compacted topics in whole clusters: replicas compact at different times, and brokers crash."""
 
 from __future__ import annotations
 

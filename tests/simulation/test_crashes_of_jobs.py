@@ -1,5 +1,5 @@
-"""A controller is killed before and after each of its writes and commands of a job; the next one
-ends the job, or it has never begun.
+"""A controller is killed before and after each of its writes and commands of a job; the next
+controller completes the job, or the job has never begun.
 
 The points are counted in a run without a crash. The oracle judges every event, and the liveness
 checks demand that no job is left half done (L6).
@@ -68,7 +68,7 @@ def leader_of_t(world: World) -> object:
 
 
 def configured_retention(world: World) -> object:
-    """Return what ZooKeeper says, and what the topic's brokers go by."""
+    """Return the topic's retention in ZooKeeper, and in use by the topic's brokers."""
     path = znodes.topic_config_path("t")
     found = world.zookeeper.data(path)
     assert found is not None
@@ -102,22 +102,22 @@ async def configured(client: SimulatedClient) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for, as steps or by a client, and what it leads to."""
+    """A job, requested by steps or by a client, and its results."""
 
     seen: Callable[[World], object]
     done: object
-    """What is seen at the end of a run without a crash."""
+    """The result of `seen` at the end of a run without a crash."""
     work: tuple[f.Fault, ...] = ()
     ask: Asking | None = None
     or_else: tuple[object, ...] = ()
-    """What else may be seen after a crash."""
+    """Other allowed results after a crash."""
     topics: tuple[Topic, ...] = (Topic("t", 1, 2),)
     is_nightly: bool = False
 
 
 WITH_ANOTHER = (Topic("t", 1, 2), Topic("u", 1, 2))
 HELD_UP = f.Pause("broker-4", 300)
-"""A move to it takes until something else is asked for."""
+"""Makes a move to broker 4 last until the next request."""
 JOBS = {
     "moved elsewhere": Job(replicas_of("t"), ((0, 4),), (f.MoveReplicas("t", (0, 4)),)),
     "one more and one less": Job(
@@ -174,7 +174,7 @@ def plan_of(job: str, preset: Preset, *more: Step) -> Plan:
 def run_job(
     name: str, preset: Preset, point: Point | None = None
 ) -> tuple[CrashingRun, RunResult, object]:
-    """Run the job; a controller dies at the point. Return also what is seen at the end."""
+    """Run the job; a controller dies at the point. Return also the job's result."""
     job = JOBS[name]
     seen: list[object] = []
     crash = (
@@ -200,7 +200,7 @@ def run_job(
 
 
 def points_of(job: str, preset: Preset) -> list[Point]:
-    """Return the points that the job passes when nobody dies."""
+    """Return the points that the job passes in a run without a crash."""
     run, result, seen = run_job(job, preset)
     assert result.violation is None
     assert seen == JOBS[job].done

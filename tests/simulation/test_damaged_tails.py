@@ -1,4 +1,4 @@
-"""Bits that flip where a start looks: in batches from the checkpointed recovery point on."""
+"""Bits that flip in batches that a start reads: from the checkpointed recovery point on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def disk_with(recovery_point: int, folder_name: str = "t-0") -> Disk:
 
 
 def flips(recovery_point: int) -> Counter[tuple[int, int]]:
-    """Return in which batch and at which of its bytes bits flip, over many draws."""
+    """Return how often bits flip at each (batch, byte), over many draws."""
     found: Counter[tuple[int, int]] = Counter()
     for seed in range(300):
         disk = disk_with(recovery_point)

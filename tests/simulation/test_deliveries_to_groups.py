@@ -1,4 +1,4 @@
-"""Members of a group get each record that they commit: judged without an oracle, by histories."""
+"""Members of a group get each record that they commit: judged by histories, without the oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MakeCluster = Callable[..., Cluster]
 
 
 def read_by_a_member_that_goes_and_comes(make_cluster: MakeCluster) -> tuple[CheckResult, Any]:
-    """Return what the checks of deliveries and of committed offsets say."""
+    """Return the results of the checks of deliveries and of committed offsets."""
     cluster = make_cluster(broker_settings=BROKER_SETTINGS)
     client = cluster.world.client("member-0")
     settings = GroupReaderSettings("g", ORDERS.topic, commit_every_ms=100, stays_ms=4_000)

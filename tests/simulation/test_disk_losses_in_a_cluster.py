@@ -1,6 +1,6 @@
 """Stories of brokers whose disks lose power, are wiped, or flip a bit.
 
-By a kill nothing may be lost; by a power loss only what was not synced.
+A kill may lose nothing; a power loss may lose unsynced data only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NEVER = {"log_flush_interval_ms": 10_000_000}
 
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 MakeCluster = Callable[..., Cluster]
@@ -190,7 +190,7 @@ def test_flipped_bit_beside_the_log_loses_nothing(
 
 
 def test_flipped_bit_in_a_log_is_taken_by_no_follower(make_cluster: MakeCluster) -> None:
-    """What lies below the recovery point is not read at the start; who fetches it refuses it."""
+    """A start does not read below the recovery point; a follower refuses the batch it fetches."""
     cluster = make_cluster(broker_settings={**OFTEN, "index_interval_bytes": 100})
 
     async def story(c: Cluster) -> None:
@@ -242,7 +242,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 
 
 def durable_log_start(disk: Disk) -> int:
-    """Return what is checkpointed; the file's content must be on the disk."""
+    """Return the checkpointed log start; the file's content must be durable."""
     node = disk.root.files()[LOG_STARTS]
     assert node.synced_size == len(node.content)
     return read_checkpoint(bytes(node.content))[ORDERS]
@@ -269,7 +269,7 @@ def test_a_segment_is_removed_only_once_the_log_start_is_on_the_disk(
             await c.send(5)
             await c.world.sleep(300)
         await c.full_isr()
-        c.client.history.clear()  # of what retention let go
+        c.client.history.clear()  # of records that retention removed
 
     cluster.run(story)
     assert len(removed) > 9, "of each of three brokers"
@@ -306,7 +306,7 @@ def test_a_full_disk_gets_room_by_retention_though_no_checkpoint_can_be_written(
 def test_a_power_loss_around_retention_loses_nothing_that_was_on_the_disk(
     seed: int, make_cluster: MakeCluster
 ) -> None:
-    """All brokers at once, so that nobody could copy it from another."""
+    """All brokers lose power at once, so that none can copy records from another."""
     cluster = make_cluster(
         seed=seed, broker_settings={**RETAINING, "log_flush_interval_ms": 100 + 60 * seed}
     )
@@ -341,7 +341,7 @@ def recovery_point(world: World, broker_id: int) -> int:
 
 
 def recovered_ends(world: World, broker_id: int) -> list[int]:
-    """Return where the log ended each time it was opened."""
+    """Return the log's end at each time it was opened."""
     events = world.trace.events(EventKind.LOG_RECOVERED)
     return [int(event.offset or 0) for event in events if event.node == broker_id]
 
@@ -352,7 +352,7 @@ def recovered_ends(world: World, broker_id: int) -> list[int]:
 def test_topic_that_is_created_again_starts_without_its_predecessors_checkpoints(
     make_cluster: MakeCluster,
 ) -> None:
-    """A kill before the next checkpoint must not turn what nobody committed into committed."""
+    """A kill before the next checkpoint must not make uncommitted records look committed."""
     cluster = make_cluster(
         broker_settings={
             "log_flush_interval_ms": 3_600_000,

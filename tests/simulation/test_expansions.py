@@ -1,4 +1,4 @@
-"""Topics get more partitions in a whole cluster, whenever the controller dies."""
+"""Topics get more partitions in a whole cluster, even if the controller dies meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import FailPointAction
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 TOPIC = "orders"
 WITHIN_MS = 30_000
 
@@ -72,7 +72,7 @@ def test_a_controller_that_dies_at_the_write_leaves_what_the_next_one_finishes(
         await c.full_isr()
 
     cluster.run(story)
-    # Asked again after the write, the next controller sees as many partitions as are wanted.
+    # After the write the repeated request finds the requested number of partitions.
     is_written = point is FailPoint.AFTER_TOPIC_WRITE
     assert errors == [ErrorCode.INVALID_PARTITIONS if is_written else ErrorCode.NONE]
     created = cluster.world.trace.events(EventKind.PARTITIONS_CREATED)

@@ -1,4 +1,4 @@
-"""Each seam of the nodes is reached in a cluster's life, and a node may wait or die there."""
+"""A cluster reaches every fail-point of its nodes, and a node may wait or die there."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUICK = {
 
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 class Armed:
@@ -71,7 +71,7 @@ class Armed:
                 self.arm(node_id, action)
 
     async def revive(self) -> None:
-        """Disarm all, start what has died, and wait until all is replicated."""
+        """Disarm all points, start dead nodes, and wait until all records are replicated."""
         await self.c.world.sleep(PAST_SESSION_MS)
         self.arm_all(FailPointAction.OFF)
         for node_id in (*self.c.world.controllers, *self.c.world.brokers):
@@ -97,7 +97,7 @@ class Armed:
         await self.end(self.c.leader(), self.c.world.kill)
 
     async def administer(self) -> None:
-        """Change a configuration and the order of a partition's replicas, as far as may be."""
+        """Change a configuration and the order of a partition's replicas; both may fail."""
         self.arm_all(self._action)
         change = ConfigAlteration("retention.ms", ConfigOperationType.SET, "86400000")
         topic = AlteredResource(ConfigResourceType.TOPIC, ORDERS.topic, (change,))
@@ -116,7 +116,7 @@ class Armed:
         await self.end(self.c.controller(), world.kill)
 
     async def add_partitions(self) -> None:
-        """Have the controllers write the topic's znode, and perhaps die of it."""
+        """Have the controllers write the topic's znode, where they may wait or die."""
         self.arm_all(self._action)
         await self.c.client.create_partitions(ORDERS.topic, 3, 5_000)
         await self.revive()

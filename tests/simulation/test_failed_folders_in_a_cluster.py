@@ -1,7 +1,7 @@
 """Stories of brokers whose log folder fails while they serve: KIP-112.
 
 A folder has failed once its disk refuses a few probes in a row. Its replicas lead no more and leave
-the ISRs; the broker stays, and has them again after a restart on a sound disk.
+the ISRs. The broker lives on, and hosts them again after a restart on a sound disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ORDERS = TopicPartition("orders", 0)
 OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 MakeCluster = Callable[..., Cluster]

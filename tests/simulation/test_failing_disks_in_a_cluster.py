@@ -21,7 +21,7 @@ OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 
 
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 MakeCluster = Callable[..., Cluster]
@@ -98,7 +98,7 @@ def test_recovery_points_advance_again_once_a_full_disk_has_room(
 def test_retention_on_a_disk_that_refuses_to_write_is_no_loss_after_a_kill(
     is_full: bool, make_cluster: MakeCluster
 ) -> None:
-    """A log that begins after its written start has lost something. Seed 1000525, disks."""
+    """A log that begins above its checkpointed start has lost records. Seed 1000525, disks."""
     settings = {"segment_bytes": 300, "retention_bytes": 900}
     seldom = {"log_retention_check_interval_ms": 5_000}
     cluster = make_cluster(broker_settings=OFTEN | settings | seldom)
@@ -208,7 +208,7 @@ def test_broker_on_a_failing_disk_stops_cleanly_but_leaves_no_marker(
 def test_replica_that_the_disk_refused_to_create_is_created_when_it_is_well(
     fault: str, make_cluster: MakeCluster
 ) -> None:
-    """The broker has the controller command it again; its folder has not failed so soon."""
+    """The broker gets the controller to send the command again; its folder is not failed yet."""
     cluster = make_cluster(broker_settings={"log_folder_probe_attempts": 100})
 
     async def story(c: Cluster) -> None:
@@ -228,7 +228,7 @@ def test_replica_that_the_disk_refused_to_create_is_created_when_it_is_well(
 
 
 class FailsToReadLogs(DiskFaults):
-    """A disk that reads everything but the partition's folder."""
+    """A disk that cannot read the partition's folder."""
 
     def meet(self, operation: DiskOperation, path: str) -> None:
         if operation is DiskOperation.READ and path.startswith("orders-0/"):
@@ -238,7 +238,7 @@ class FailsToReadLogs(DiskFaults):
 def test_log_that_could_not_be_read_at_the_start_keeps_its_high_watermark(
     make_cluster: MakeCluster,
 ) -> None:
-    """Source: I15; KAFKA-1647: a checkpoint must not forget a replica that is not open."""
+    """A checkpoint must keep a replica whose log is not open. Source: I15; KAFKA-1647."""
     cluster = make_cluster(broker_settings=OFTEN)
 
     async def story(c: Cluster) -> None:

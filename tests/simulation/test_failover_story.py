@@ -1,4 +1,4 @@
-"""The first story under both presets, and that a seed gives one run whatever the process."""
+"""A failover under both presets; a seed gives the same run in every process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leadership that goes back and forth between brokers of which only one is up at a time."""
+"""Leadership goes back and forth between two brokers, of which only one is up at a time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def leads(world: World, leader: int) -> None:
 def test_logs_agree_after_fast_leader_changes_only_with_the_epoch_in_the_answer(
     truncation: str, differs: bool, make_cluster: Callable[..., Any]
 ) -> None:
-    """Source: KIP-279, KAFKA-6361: each broker has epochs that the other one lacks."""
+    """Each broker has epochs that the other one lacks. Source: KIP-279, KAFKA-6361."""
     cluster = make_cluster(broker_count=2, controller_count=1, toggles={"truncation": truncation})
     world, client = cluster.world, cluster.client
 

@@ -1,6 +1,6 @@
-"""Generations of groups: who is no member of the current one is refused, and mistakes are found.
+"""Generations of groups: requests of former members are refused, and planted bugs are found.
 
-The oracle sees them as they happen, the checker in the members' histories.
+The oracle finds bugs as they happen, the checker in the members' histories.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Story = Callable[[Members], Coroutine[Any, Any, object]]
 
 
 async def another_joins(members: Members) -> object:
-    """Return what each has once it is there."""
+    """Return each member's partitions after a second member has joined."""
     await begin(members.cluster)
     first = members.add()
     await first.holds(0, 1, 2, 3)
@@ -59,7 +59,7 @@ async def another_joins(members: Members) -> object:
 
 
 async def removed_member_commits(members: Members) -> object:
-    """It was not heard of for a session timeout, and does not know what became of it."""
+    """A member sends no heartbeat for a session timeout, then commits without having rejoined."""
     first, second = await members.two_share()
     await first.commit(5)
     first.scope.cancel()
@@ -103,7 +103,7 @@ async def coordinator_moves(members: Members) -> object:
 
 
 def run(make_cluster: MakeCluster, story: Story, *, has_oracle: bool = True) -> Any:
-    """Return what the story returns, and its members."""
+    """Return the story's result, and the members' histories."""
     cluster = make_cluster(broker_settings=BROKER_SETTINGS)
     members = Members(cluster)
     if has_oracle:

@@ -1,4 +1,4 @@
-"""Members of consumer groups in a cluster: they share partitions, come, go, and commit offsets."""
+"""Members of consumer groups in a cluster: they join, share partitions, commit offsets, leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups in plans: members share a topic, go and come, die, and lose no committed offset."""
+"""Groups in plans: members share a topic, leave, return, die, and lose no committed offset."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ KILLED = Step(1_000, f.Kill(f"leader of {OFFSETS_TOPIC}-0", 1_000))
 
 
 def changed(*steps: Step, **of_group: Any) -> Plan:
-    """Return the plan with these steps and another group."""
+    """Return the plan with these steps and its group changed."""
     group = replace(PLAN.workload.groups[0], **of_group)
     return replace(PLAN, steps=steps, workload=replace(PLAN.workload, groups=(group,)))
 
 
 def passed(plan: Plan) -> RunResult:
-    """Return the result of the run, which finds nothing, of committed offsets neither."""
+    """Return the result of the run; it has no violation, nor one of committed offsets."""
     result = run_plan(plan)
     assert result.violation is None
     in_order = sorted(result.history, key=lambda event: event.time_ns)
@@ -56,7 +56,7 @@ def passed(plan: Plan) -> RunResult:
 
 
 def of_members(result: RunResult, function: str) -> list[HistoryEvent]:
-    """Return what members of groups did with success."""
+    """Return the successful operations of groups' members."""
     return [
         event
         for event in result.history
@@ -105,7 +105,7 @@ def test_a_commit_that_is_acknowledged_too_soon_is_found() -> None:
 
 
 def test_records_that_no_member_reads_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each member skips one record where the one before it ended."""
+    """Each member skips the record after the last committed one."""
     read = GroupReader._read
 
     def skip_one(self: GroupReader, assigned: Assigned) -> None:

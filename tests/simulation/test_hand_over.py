@@ -1,4 +1,4 @@
-"""A stop that is asked for hands over at once: a controller its office, a broker what it leads."""
+"""A clean stop hands over at once: a controller its office, a broker its leaderships."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from highwater_core.messages import FailPointAction, SetFailPointRequest
 from tests.support.failover_story import ORDERS
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 AT_ONCE_MS = 100
-"""Of virtual time; a session ends after 6,000."""
+"""In virtual time; the session timeout is 6,000 ms."""
 
 
 def last(cluster: Cluster, kind: EventKind) -> Any:
@@ -82,7 +82,7 @@ def test_a_controller_that_is_stopped_amid_an_election_leaves_it_to_the_next(
 def test_a_broker_that_stops_together_with_the_controller_is_led_on_without_a_wait(
     cluster: Cluster,
 ) -> None:
-    """The next controller moves what it leads, asked again."""
+    """The broker repeats its request, and the next controller moves its leaderships."""
 
     async def story(c: Cluster) -> None:
         await c.begin()

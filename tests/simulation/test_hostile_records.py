@@ -1,4 +1,4 @@
-"""What a client puts into a topic, or sets of it, costs that topic; every broker lives on."""
+"""Hostile records and configurations harm their own topic only; every broker lives on."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from highwater_wire.kafka.record_batch import CRC_START, build_batch
 HOSTILE = TopicPartition("hostile", 0)
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 
 
 def batch(world: World, offset: int = 0, **changes: int) -> bytes:
-    """Return a batch of one record of now, with some fields replaced and the CRC right.
+    """Return a batch of one record with the present time, some fields replaced, and a right CRC.
 
-    It is so long that each next one gets an index entry.
+    It is so long that each next batch gets an index entry.
     """
     now_ms = WALL_CLOCK_START_MS + world.kernel.time_ns // NS_PER_MS
     data = bytearray(build_batch([(None, b"x" * 5_000, now_ms)], offset, 0))
@@ -46,7 +46,7 @@ def batch(world: World, offset: int = 0, **changes: int) -> bytes:
 
 
 async def ask(cluster: Cluster, request: Any, version: int) -> Any:
-    """Return what the partition's leader answers, which can be encoded."""
+    """Return the partition's leader's answer, which must be encodable."""
     await cluster.world.eventually(lambda: leads(cluster), 60_000, "a leader")
     node = cluster.world.broker_node(cluster.leader(HOSTILE))
     response = await node.handle_kafka(request, "CLIENT")
@@ -69,7 +69,7 @@ async def produce(cluster: Cluster, records: bytes, acks: int = 1) -> ErrorCode:
 
 
 async def use(cluster: Cluster) -> None:
-    """Look up and fetch what is there."""
+    """Look offsets up, and fetch the records."""
     for timestamp in (0, 1, 2**62, 2**63 - 1):
         item = ListOffsetsPartition(*HOSTILE, timestamp)
         await ask(cluster, ListOffsetsRequest(NodeId(-1), (item,), 5), 5)
@@ -88,7 +88,7 @@ async def all_live_through_restarts(cluster: Cluster) -> None:
         assert all(handle.is_running for handle in world.brokers.values())
         await cluster.send(5)
         await use(cluster)
-        await world.sleep(HIGH_WATERMARKS_CHECKPOINTED_MS)  # else v3 may cut what it holds
+        await world.sleep(HIGH_WATERMARKS_CHECKPOINTED_MS)  # else v3 may truncate its records
         for broker_id in world.brokers:
             world.kill(broker_id)
         for broker_id in world.brokers:
@@ -131,7 +131,7 @@ def test_records_that_no_honest_client_sends(cluster: Cluster) -> None:
 
 
 def test_records_that_an_earlier_builds_leader_took(cluster: Cluster) -> None:
-    """Its followers copy them and lead themselves; all start again with them on their disks."""
+    """Followers copy the records and lead; all brokers restart with them on their disks."""
 
     async def story(c: Cluster) -> None:
         await begin(c)

@@ -1,4 +1,4 @@
-"""A plan's steps in a world: when they are done, on whom, and that nothing is left of them."""
+"""A plan's steps in a world: their time, their target, and that they are undone."""
 
 from __future__ import annotations
 
@@ -473,7 +473,9 @@ def test_after_healing_nothing_is_left_of_any_fault(inject: Inject) -> None:
     run = inject(*LASTING)
     world = run.world
     run.after(400)
-    armed = [step for step in LASTING if isinstance(step.do, ARMED)]  # no node comes there so soon
+    armed = [
+        step for step in LASTING if isinstance(step.do, ARMED)
+    ]  # no node reaches the point so soon
     assert run.outcome == {"fired": [f.fault_name(s.do) for s in LASTING if s not in armed]}
     assert len(world.network.describe()) > 5
     assert world.zookeeper.describe()

@@ -26,7 +26,7 @@ def id_of(schedule: Schedule) -> str:
 
 
 def judged(plan: Plan, folder: Path) -> Verdict:
-    """Run the plan, and return the verdict, which is that of its folder."""
+    """Run the plan, and return the verdict; judging its folder must give the same."""
     with Screen() as screen:
         result = run_in_simulator(plan, RunFolder(folder), screen)
     assert judge_run(folder) == result.verdict
@@ -34,7 +34,7 @@ def judged(plan: Plan, folder: Path) -> Verdict:
 
 
 def both(schedule: Schedule, preset: Preset, folder: Path) -> tuple[Verdict, Verdict]:
-    """Return what the oracle says of the schedule, and what the judge says of its files."""
+    """Return the oracle's verdict on the schedule's run, and the judge's on its files."""
     verdict = judged(generate(schedule.seed, preset, schedule.family), folder)
     watched, requirements = WATCHED.read(folder), REQUIREMENTS.read(folder)
     assert watched is not None
@@ -52,7 +52,7 @@ def test_under_fenced_they_say_the_same(schedule: Schedule, tmp_path: Path) -> N
 def test_under_v3_what_the_judge_finds_besides_has_its_row(
     schedule: Schedule, tmp_path: Path
 ) -> None:
-    """By traces, an obedient cut after an unclean election is one of a member (row 1)."""
+    """Traces show a truncation after an unclean election as one by an ISR member (row 1)."""
     by_oracle, by_judge = both(schedule, Preset.V3, tmp_path / "run")
     assert by_oracle.outcome is not Outcome.FAIL or by_judge.outcome is Outcome.FAIL
     found = [finding for check in by_judge.checks for finding in check.findings]

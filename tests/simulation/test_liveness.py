@@ -1,4 +1,4 @@
-"""What a healed cluster must come to: each thing that may be missing, missed once."""
+"""The state that a healed cluster must reach: each condition is broken once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL = Core((0, 1, 2), (1000, 1001))
 
 
 class Settled:
-    """A cluster that has come to all that is demanded."""
+    """A cluster that meets every condition."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""A scenario that is made of a plan asks for as much as the plan did."""
+"""A scenario that is made from a plan keeps the plan's expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics with ids beside one without: a cluster of preset v3 that was started again as fenced."""
+"""Topics with ids beside one without: a cluster of preset v3 is restarted with preset fenced."""
 
 from __future__ import annotations
 

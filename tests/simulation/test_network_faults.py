@@ -1,4 +1,4 @@
-"""Slow, lossy, reset and half-open: what TCP makes of it, and what it leaves to its users."""
+"""Slow and lossy links, reset and half-open connections: what TCP repairs, and what users see."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_slow_handler_is_no_reason_to_give_a_control_connection_up(pair: Pair) -
 
 
 def test_command_given_up_on_a_cut_link_may_arrive_after_its_repetition_and_later_ones() -> None:
-    """KAFKA-9539: a StopReplica whose first copy is handled after the next LeaderAndIsr."""
+    """A StopReplica's first copy is handled after the next LeaderAndIsr. Source: KAFKA-9539."""
     outcomes: list[bool] = []
     for seed in range(12):
         pair = Pair(seed)

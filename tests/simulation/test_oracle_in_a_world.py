@@ -64,7 +64,7 @@ def test_a_log_start_above_its_leaders_is_seen_whatever_retention_keeps(
 
 
 def test_logs_that_retention_cuts_at_their_start_are_compared_all_the_same() -> None:
-    """Until the end's checks, which read whole logs: see docs/explanation/simulator.md."""
+    """The checks at the end compare them; they read whole logs (docs/explanation/simulator.md)."""
     settings = QUICK | {
         "segment_bytes": 300,
         "retention_bytes": 600,

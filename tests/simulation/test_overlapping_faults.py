@@ -1,4 +1,4 @@
-"""Faults of one kind that overlap on one target: it is well once the last of them has ended."""
+"""Faults of one kind overlap on one target: it is healed once the last of them has ended."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ NOTHING_PROVEN = {
     "a takeover that never was": replace(SMALL, expected=Expected(least_takeovers=1)),
     "too few records": replace(SMALL, expected=Expected(least_acknowledged=9_999)),
 }
-"""Plans whose runs break nothing, and show nothing either."""
+"""Plans whose runs have no violation and prove nothing: their verdict is unknown."""
 
 
 def highwater(command: str, *arguments: object) -> Result:
@@ -69,7 +69,7 @@ def padded(path: Path) -> Plan:
 
 
 def without_toggles(path: Path) -> Plan:
-    """Return a scenario's plan without its toggles: nodes have every fix but what is planted."""
+    """Return a scenario's plan without its toggles: nodes have every fix but the planted bug."""
     plan = decode_plan(path.read_bytes())
     return replace(plan, topology=replace(plan.topology, toggles={}))
 

@@ -1,4 +1,4 @@
-"""The plans of tests/plans in the simulator: each shows there what it shows in containers."""
+"""The plans of tests/plans in the simulator: each has the same result as in containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that come back before ZooKeeper has noticed that they were gone."""
+"""Brokers that restart before their ZooKeeper sessions have ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from highwater_simulator.world import broker_name, controller_name
 def test_without_broker_epochs_a_controller_sees_that_a_restarted_broker_was_gone(
     seed: int, make_cluster: Callable[..., Any]
 ) -> None:
-    """Source: catalogue row 15: the id set must not look unchanged as a matter of course."""
+    """An unchanged set of broker ids must not look like unchanged brokers. Source: row 15."""
     cluster = make_cluster(seed=seed, preset=Preset.V3)
 
     async def story(c: Any) -> None:
@@ -28,7 +28,7 @@ def test_without_broker_epochs_a_controller_sees_that_a_restarted_broker_was_gon
         await c.world.sleep(2_000)
         c.world.start(c.follower)
         await c.world.sleep(3_000)
-        c.world.pause(controller)  # it looks only some time after the old registration vanished
+        c.world.pause(controller)  # it reads the registrations some time after the old one vanished
         await c.world.sleep(2_000)
         c.world.resume(controller)
         await c.world.sleep(10_000)

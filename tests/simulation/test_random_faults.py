@@ -1,7 +1,7 @@
-"""Faults drawn from a seed while clients write, and faults at each step of what a controller does.
+"""Faults drawn from a seed while clients write, and faults at each step of a controller's work.
 
 Afterwards everything is healed: every partition must be fully replicated, every deletion done,
-every cache current, and with the fenced preset nothing acknowledged may be lost.
+every cache current, and with the fenced preset no acknowledged record may be lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pick(rng: Rng, items: Sequence[Item]) -> Item:
 
 
 class Chaos:
-    """A world under load, what is done to it, and what must hold once it is left alone."""
+    """A world under load, faults of it, and checks after it is healed."""
 
     def __init__(self, world: World, preset: Preset) -> None:
         self.world = world
@@ -80,7 +80,7 @@ class Chaos:
     # ------------------------------------------------------------ faults
 
     async def hit(self, rng: Rng) -> None:
-        """Do one thing, drawn from rng."""
+        """Do one fault, drawn from rng."""
         world, node = self.world, pick(rng, self.running() or self.nodes)
         first = rng.randrange(0, 3)
         brokers = [self.name(first), self.name((first + rng.randrange(1, 3)) % 3)]
@@ -143,7 +143,7 @@ class Chaos:
         await self.world.eventually(self.is_settled, WITHIN_MS, "all is as ZooKeeper says")
 
     def is_settled(self) -> bool:
-        self.start_dead()  # one that was asked to stop may have taken its time
+        self.start_dead()  # a broker may have stopped late
         held = self.world.zookeeper.dump()
         if any(path.startswith(f"{znodes.DELETE_TOPICS}/") for path in held):
             return False
@@ -169,7 +169,7 @@ class Chaos:
         )
 
     def problems(self) -> list[str]:
-        """Return what is wrong; under v3 only what no row of the catalogue excuses."""
+        """Return the problems; under v3 only those that no row of the catalogue explains."""
         if self.preset is Preset.V3:
             return find_bad_epochs(self.world, T0)
         inits = Counter(
@@ -182,7 +182,7 @@ class Chaos:
         return found + twice + self.committed_but_missing()
 
     def committed_but_missing(self) -> list[str]:
-        """Return where a clean election's new leader lacked what was committed before (I4)."""
+        """Return each clean election whose leader lacked records committed before (I4)."""
         committed, problems = 0, []
         for event in self.world.trace.events(
             EventKind.HIGH_WATERMARK_ADVANCED, EventKind.BECAME_LEADER
@@ -221,7 +221,7 @@ def test_cluster_recovers_from_faults_drawn_from_a_seed(
 def test_whatever_a_controller_was_doing_is_completed_after_a_fault_at_any_step(
     action: str, step: int, fault: str, make_cluster: Callable[..., Any]
 ) -> None:
-    """A step is a call to ZooKeeper that was carried out; its answer does not arrive."""
+    """A step is a call that ZooKeeper has carried out; its answer is lost."""
     world: World = make_cluster().world
     chaos = Chaos(world, Preset.FENCED)
 
@@ -247,7 +247,7 @@ def test_whatever_a_controller_was_doing_is_completed_after_a_fault_at_any_step(
 
 
 def strike_at_step(world: World, controller: int, step: int, fault: str) -> None:
-    """Let the fault happen right after the controller's step-th call from now on."""
+    """Do the fault right after the controller's step-th call to ZooKeeper from now on."""
     name, apply = world.handle(controller).name, world.zookeeper.apply
     left = [step]
 

@@ -1,4 +1,4 @@
-"""Runs of whole plans: they repeat, they end at what they find, and they say what was excused."""
+"""Runs of whole plans: they repeat, end at the first violation, and report excused losses."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_leader_goes_on_without_a_follower_that_cannot_fetch_and_takes_it_back
 
 
 LATE = Network(latencies=Latencies.HEAVY_TAILED, minimum_us=1_000, maximum_us=30_000)
-"""A message may take 7.9 s, and the bounds of a run's phases are as much wider."""
+"""A message may take 7.9 s; the bounds of a run's phases are longer by that."""
 
 
 @pytest.mark.parametrize("network", [Network(), LATE], ids=["even", "heavy-tailed"])

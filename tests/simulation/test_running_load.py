@@ -1,4 +1,4 @@
-"""A plan's clients, as their process runs them on sockets, on simulated ports."""
+"""The clients' process of a plan (RunningLoad) on simulated ports instead of sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORKLOAD = Workload(
 
 @dataclass
 class SimulatedProcess:
-    """What a client program is given, of a simulated client's ports."""
+    """A client program's interface to its process, over a simulated client's ports."""
 
     client: SimulatedClient
     rngs: Callable[[str], Rng]

@@ -1,4 +1,4 @@
-"""What failovers cost a controller grows with partitions divided by the pipeline's depth."""
+"""A controller's time for a failover grows with partitions divided by the pipeline's depth."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from bench.scale_simulated import Cost, measure
 FEW, MANY = 20, 200
 BROKERS = 3
 AT_ONCE = 10
-"""As many requests as Apache Kafka lets be under way (zookeeper.max.in.flight.requests)."""
+"""Requests in flight, as in Apache Kafka (zookeeper.max.in.flight.requests)."""
 ROUND_TRIP_MS = 3.0
-"""More than one of the simulated network's with ZooKeeper."""
+"""More than one round trip to ZooKeeper in the simulated network."""
 
 
 def costs(partitions: int) -> dict[str, Cost]:

@@ -1,8 +1,8 @@
 """Seeded schedules that must run clean: a fixed hundred of each preset and fresh ones in CI.
 
-HIGHWATER_SCHEDULES says how many from the first seed on, HIGHWATER_FRESH_SCHEDULES how many from
-HIGHWATER_FRESH_SEED on, which `make test` takes from the commit. Under `v3` what breaks must be a
-documented flaw, which the catalogue names from the trace.
+HIGHWATER_SCHEDULES: the number of schedules from the first seed on. HIGHWATER_FRESH_SCHEDULES: the
+number from HIGHWATER_FRESH_SEED on, which `make test` derives from the commit. Under `v3` every
+violation must be a documented flaw, which the catalogue names from the trace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHUNKS = [
 ]
 
 FOUND_PLANS = sorted((Path(__file__).parent / "found").glob("*.json"))
-"""Found by seeds from which other plans are drawn by now, or shrunk from what a seed found."""
+"""Plans of seeds that give other plans by now, and shrunk plans."""
 
 
 def name_of(chunk: Chunk) -> str:
@@ -45,9 +45,9 @@ def name_of(chunk: Chunk) -> str:
 
 
 FOUND_BUGS = (
-    # A log with two pasts under its leader's start, which retention had moved beyond them.
+    # A follower's log diverged below its leader's start, which retention had moved up.
     Schedule(2055, Family.PROCESSES),
-    # A log that opened late, and closed again as the disk refused its topic's id.
+    # A log was opened late, and closed again: the disk refused to write its topic's id.
     Schedule(800_309, Family.DISKS),
 )
 CHUNKS.append(Chunk(FOUND_BUGS, Preset.FENCED))
@@ -74,7 +74,7 @@ def test_plans_that_once_showed_a_bug_run_clean(path: Path) -> None:
 def test_an_isr_that_was_written_and_given_up_lets_its_leader_commit_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The mistake put back, which no preset's table can hold: that writer is v3's alone."""
+    """The bug put back; it cannot be a planted bug, since only v3 has that writer."""
     reread = ConditionalWriter._reread
 
     async def give_up(

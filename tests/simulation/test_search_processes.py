@@ -1,4 +1,4 @@
-"""Searches over processes: what they find depends on nothing but the seeds."""
+"""Searches over several processes: their findings depend on the seeds alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_equal_seeds_give_equal_runs_whatever_the_hash_seed() -> None:
 
 
 def summaries(jobs: int, model: Chunk, length: int) -> list[Summary]:
-    """Return the summaries in order of their schedules, without what they cost."""
+    """Return the summaries in order of their schedules, without CPU times."""
     chunks = chunks_of(SCHEDULES, model, length)
     if jobs == 0:
         outcomes = [outcome for _, outcome in run_here(chunks)]

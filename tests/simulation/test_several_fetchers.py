@@ -1,4 +1,4 @@
-"""Several fetchers for a leader: what they copy, and that their number changes while they do."""
+"""Several fetchers for a leader: they copy every record, also while their number changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from highwater_wire.kafka.config_messages import (
 from tests.support.verification import values_of, verify
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 TOPIC, PARTITIONS = "spread", 6
 KEYS = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
 WITHIN_MS = 30_000

@@ -21,9 +21,9 @@ from highwater_simulator.generate import Family, generate
 from highwater_simulator.known_marks import read_known_marks
 
 BUG = "acknowledged_on_append"
-"""A planted bug that shows in almost any schedule."""
+"""A planted bug that almost every schedule finds."""
 TOGGLE_BUG = "truncate_to_high_watermark"
-"""One that is the value of a toggle."""
+"""A planted bug that is the value of a toggle."""
 
 
 def sim(*arguments: object) -> Result:
@@ -38,7 +38,7 @@ def report_in(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A search with a planted bug that ended at the first violation; where it is kept."""
+    """Run a search that a planted bug ends; return its folder and its result."""
     folder = tmp_path_factory.mktemp("runs")
     arguments = ("--schedules", 30, "--planted", BUG, "--stop-at-first", "--jobs", 0)
     return folder, sim("run", *arguments, "--out", folder)

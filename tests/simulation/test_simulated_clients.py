@@ -1,4 +1,4 @@
-"""Producers and consumers under load on a real cluster whose leaders die: histories stay true."""
+"""Producers and consumers under load while leaders die: their histories stay true."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def log_of(cluster: Cluster) -> dict[int, str]:
 
 
 def check_history(load: Load, log: dict[int, str]) -> None:
-    """Hold what the clients wrote down to what the replicas hold."""
+    """Compare the clients' histories with the replicas' records."""
     in_log = list(log.values())
     ended = [*load.values("ok"), *load.values("info"), *load.values("fail")]
     assert sorted(ended) == sorted(load.values("invoke"))
@@ -145,7 +145,7 @@ def test_with_acks_all_every_acknowledged_record_survives_leader_kills(
 def test_with_acks_1_what_a_dead_leader_alone_had_is_acknowledged_and_lost(
     cluster: Cluster,
 ) -> None:
-    """The history shows a loss where there is one: nothing that is gone was called failed."""
+    """The history shows the loss: no lost record ended as failed."""
 
     async def story() -> None:
         await cluster.begin(records=0)
@@ -190,7 +190,7 @@ def test_with_acks_0_nothing_is_known_and_most_is_there(cluster: Cluster) -> Non
 
 
 def test_answers_that_are_lost_leave_outcomes_open_or_records_twice(cluster: Cluster) -> None:
-    """A leader that is cut off from its client answers nobody, then its session lives on."""
+    """The leader is cut off from its client only, and keeps its session."""
 
     async def story() -> None:
         await cluster.begin(records=0)
@@ -277,7 +277,7 @@ def test_every_partition_is_written_and_read(cluster: Cluster) -> None:
 
 
 def test_a_produce_costs_no_more_events_than_24(cluster: Cluster) -> None:
-    """Three brokers, one partition, acks=all; the client's share is small, and stays so."""
+    """Three brokers, one partition, acks=all; the client's share stays small."""
 
     async def story() -> None:
         world = cluster.world

@@ -1,4 +1,4 @@
-"""`highwater demo` where no engine is to be had: the same plan and verdict in virtual time."""
+"""`highwater demo` without a Docker engine: the same plan and verdict in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a disk is durable, beyond the file system's contract; random streams."""
+"""The durable part of a disk, beyond the file system's contract; random streams."""
 
 from __future__ import annotations
 

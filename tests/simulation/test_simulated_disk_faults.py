@@ -1,4 +1,4 @@
-"""A full, failing, slow disk; bits that flip; and that a disk that is well draws nothing."""
+"""Full, failing and slow disks; flipped bits; a disk without faults draws nothing."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_operations_fail_with_a_probability(machine: Machine) -> None:
 
 
 def test_what_a_failed_sync_covered_is_never_made_durable_by_a_later_one(machine: Machine) -> None:
-    """Source: the kernel marks pages clean whose writing failed (fsyncgate)."""
+    """The kernel marks pages clean even if writing them failed. Source: fsyncgate."""
     file = machine.files.open("log")
     file.append([b"ab"])
     assert machine.refused(file.sync()) is None
@@ -178,7 +178,7 @@ def test_faults_overlap_and_end_each_for_itself_or_all_at_once(machine: Machine)
 
 
 def test_a_fault_moves_no_other_draw() -> None:
-    """A plan with one fault more must not change how long syncs take, nor what is lost later."""
+    """One more fault in a plan must not change the times of syncs, nor later losses."""
 
     def story(with_fault: bool) -> tuple[Any, ...]:
         machine = Machine(8)

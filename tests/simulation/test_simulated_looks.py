@@ -1,4 +1,4 @@
-"""Looking at a simulated run: it changes nothing, and tells what was done and what became of it."""
+"""Observing a simulated run: it changes nothing, and shows the steps and their effects."""
 
 from __future__ import annotations
 

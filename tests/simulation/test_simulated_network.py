@@ -1,4 +1,4 @@
-"""Links, cuts and what calls over them meet."""
+"""Links, cuts and the failures of calls over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a power loss may leave on a disk: always what was synced, never what cannot be."""
+"""The data that a power loss leaves on a disk: all synced data, and no impossible contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stamps of histories rise within an instant of virtual time: order can be judged by them."""
+"""Times in histories rise within an instant of virtual time, so that they show the order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from highwater_simulator.runner import run_plan
 from tests.support.failover_story import ORDERS
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 WITHIN_MS = 5_000
 
 
@@ -45,7 +45,7 @@ def test_no_two_lines_of_any_clients_have_one_stamp() -> None:
 
 
 def swapped(append: Any) -> Any:
-    """Return Partition.append, but of every two records each is acknowledged as the other one."""
+    """Return a Partition.append that swaps the acknowledgements of every two records."""
 
     def append_swapped(self: Partition, *arguments: Any) -> AppendOutcome:
         outcome: AppendOutcome = append(self, *arguments)
@@ -62,7 +62,7 @@ def found_in(history: list[HistoryEvent]) -> list[tuple[str, int]]:
 def test_a_reorder_within_one_instant_is_found(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One client sends at the very instant at which another one's record is acknowledged."""
+    """A client sends at the instant at which another client's record is acknowledged."""
     monkeypatch.setattr(Partition, "append", swapped(Partition.append))
     other = cluster.world.client("client-1")
     told_ns: list[int] = []

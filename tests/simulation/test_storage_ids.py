@@ -1,4 +1,4 @@
-"""What a broker says of its disk's contents after each way in which it may have ended."""
+"""The storage id that a broker registers after each way in which it may have ended."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def end_by_power_loss_after_a_stop(world: World) -> None:
 
 
 async def end_by_stop_whose_flush_failed_and_power_loss(world: World) -> None:
-    """What was not flushed may be gone: no clean stop may say otherwise."""
+    """Unflushed data may be lost, so that the stop must not count as clean."""
     disk = world.brokers[VICTIM].disk
     sync = SimulatedFile.sync
 

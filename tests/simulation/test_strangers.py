@@ -1,4 +1,4 @@
-"""Clients that ask what no sound client asks: what they send, and that nobody else suffers."""
+"""Clients with requests that no sound client sends: their bytes, and no harm to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replication quotas in a whole cluster: what they slow down, and what not."""
+"""Replication quotas in a whole cluster: the fetches that they slow down, and the others."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from highwater_wire.kafka.messages import FetchRequest
 from tests.support.verification import verify
 
 Cluster = Any
-"""The conftest's."""
+"""conftest.Cluster."""
 MOVED = TopicPartition("moved", 0)
 WITHIN_MS = 30_000
 RECORDS, VALUE_BYTES = 60, 5_000
 RATE = 40_000
 PIECE_BYTES = 12_000
-"""So much of a partition is in one fetch: two records."""
+"""The bytes of a partition in one fetch: two records."""
 SIDES = {
     "leader": (LEADER_THROTTLED_REPLICAS, LEADER_THROTTLED_RATE),
     "follower": (FOLLOWER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_RATE),
@@ -47,7 +47,7 @@ async def alter(c: Cluster, entity: ConfigEntity, name: str, key: str, value: st
 
 
 async def throttle(c: Cluster, side: str, rate: int | None) -> None:
-    """Throttle the topic's replicas on one side, or for None no longer."""
+    """Throttle the topic's replicas on one side; None ends the throttle."""
     replicas_key, rate_key = SIDES[side]
     await alter(c, ConfigEntity.BROKER, "", rate_key, None if rate is None else str(rate))
     await alter(c, ConfigEntity.TOPIC, MOVED.topic, replicas_key, None if rate is None else "*")
@@ -62,7 +62,7 @@ async def start(c: Cluster, replicas: int, records: int = RECORDS) -> None:
 
 
 async def send(c: Cluster, count: int, value_bytes: int = VALUE_BYTES) -> int:
-    """Send records, one after another; return how long that took."""
+    """Send records, one after another; return the duration in ms."""
     begin_ms = c.client.runtime.now_ms()
     for _ in range(count):
         value = f"record-{c.sent:05}-".ljust(value_bytes, ".")
@@ -78,7 +78,7 @@ def isr(c: Cluster) -> tuple[int, ...]:
 
 
 async def begin_to_move(c: Cluster) -> Callable[[], bool]:
-    """Have the replicas moved to the two brokers that have none; return whether that is done."""
+    """Begin to move the replicas to the two other brokers; return a test whether that is done."""
     target = tuple(NodeId(broker) for broker in c.world.brokers if broker not in isr(c))
     assert len(target) == 2
     await c.client.alter_reassignments((ReassignmentItem(MOVED, target),), WITHIN_MS)
@@ -99,7 +99,7 @@ def run(c: Cluster, story: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("side", [*SIDES, None])
 def test_a_throttled_move_takes_its_bytes_by_the_rate(four: Cluster, side: str | None) -> None:
-    """Two new replicas come: the leader sends both, each follower fetches one."""
+    """Two replicas are added: the leader sends to both, each follower fetches for one."""
     c = four
     took_ms = -1
 
@@ -138,7 +138,7 @@ def test_a_throttle_that_is_lifted_lets_the_move_end_at_once(four: Cluster, side
 
 
 def test_fetches_of_nothing_but_throttled_partitions_wait(four: Cluster) -> None:
-    """The leader keeps them as long as they may wait; the followers pause."""
+    """The leader holds such a fetch for its longest wait; the followers pause."""
     c = four
     fetches: list[int] = []
 
@@ -153,7 +153,7 @@ def test_fetches_of_nothing_but_throttled_partitions_wait(four: Cluster) -> None
         is_moved = await begin_to_move(c)
         await c.world.sleep(2_000)
         c.world.on_reply = count
-        await send(c, 50, 100)  # which ends a wait of who is in sync, and of nobody else
+        await send(c, 50, 100)  # which ends the waiting fetches of followers in sync, and no others
         fetches.clear()
         await c.world.sleep(20_000)
         idle = len(fetches)
@@ -167,7 +167,7 @@ def test_fetches_of_nothing_but_throttled_partitions_wait(four: Cluster) -> None
 
 
 async def write_in_sync(c: Cluster) -> int:
-    """Write to replicas in sync whose throttle allows next to nothing; return how long it took."""
+    """Write to replicas in sync under a very low throttle; return the duration in ms."""
     await start(c, 3)
     for side in SIDES:
         await throttle(c, side, 10)

@@ -1,4 +1,4 @@
-"""Equal deadlines of different nodes in a drawn order; one node's stay in theirs."""
+"""Equal deadlines of different nodes run in a drawn order, one node's in the order of requests."""
 
 from __future__ import annotations
 

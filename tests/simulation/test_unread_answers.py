@@ -1,6 +1,6 @@
 """Answers that are sent from a file: read as their reader takes them, or cut short.
 
-And what waits in a listener: it ends with its connection.
+Handlers that wait in a listener end with their connection.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A leader whose disk refuses one partition's records: all others go on, for followers and readers.
+"""A leader cannot read one partition's records: followers and consumers of others go on.
 
-Whether the records are read as the answer leaves or sent from their file is the same to both.
+It makes no difference whether records are read when the answer leaves or sent from their file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WITHIN_MS = 60_000
 
 
 async def led_by_one(world: World, client: SimulatedClient) -> tuple[int, list[str]]:
-    """Return a broker and the topics that it leads, three at least, with a record in each."""
+    """Return a broker and at least three topics that it leads, with a record in each."""
     world.start_all()
     led: dict[int, list[str]] = {}
     for topic in TOPICS:
@@ -35,7 +35,7 @@ async def led_by_one(world: World, client: SimulatedClient) -> tuple[int, list[s
 async def read_all(
     world: World, reader: SimulatedClient, leader: int, topics: list[str], port: int
 ) -> dict[str, ErrorCode]:
-    """Return what a consumer of them all is told, and check that sound ones have records."""
+    """Return each topic's error for a consumer of all; topics without errors have records."""
     items = tuple(FetchPartition(topic, 0, Offset(0), 1 << 20, LeaderEpoch(-1)) for topic in topics)
     request = FetchRequest(CONSUMER, 100, 1, 1 << 20, items)
     for _ in range(2):

@@ -1,5 +1,5 @@
 """The simulator's ZooKeeper under faults: lost replies, a slow quorum, a restart, bad links; and
-what it tells of each change."""
+its report of each change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ESTABLISHED = CoordinationEvent(KIND.SESSION_ESTABLISHED)
 EXPIRED = CoordinationEvent(KIND.SESSION_EXPIRED)
 TIMEOUT_MS = 6_000
 SILENCE_MS = 4_000
-"""After which a client gives its connection up."""
+"""The silence after which a client gives its connection up."""
 BEAT_MS = TIMEOUT_MS // HEARTBEATS_PER_TIMEOUT
 
 
@@ -270,7 +270,7 @@ def test_session_is_opened_once_its_server_can_be_reached(ensemble: Any, trouble
 def test_node_cut_off_one_way_loses_its_session_a_timeout_after_it_was_last_heard(
     ensemble: Any, source: str, expires_after_ms: int
 ) -> None:
-    """Heartbeats that are not answered still arrive, until the client gives its connection up."""
+    """Unanswered heartbeats still arrive, until the client gives its connection up."""
 
     async def body(runtime: NodeRuntime) -> None:
         session = await ensemble.open("node")
