@@ -1,4 +1,4 @@
-"""A listener on loopback, and a broker behind it that a test holds back as it likes."""
+"""A listener on loopback, and a broker behind it whose answers a test can hold back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node in a process of its own, which it ends upon a bug, and upon what it takes for one."""
+"""A node in a process of its own, which ends itself upon a bug."""
 
 from __future__ import annotations
 

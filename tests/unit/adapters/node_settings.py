@@ -1,4 +1,4 @@
-"""The settings that every node has, for nodes that a test makes in a process of their own."""
+"""The settings that every node has, for nodes in processes of their own."""
 
 from __future__ import annotations
 

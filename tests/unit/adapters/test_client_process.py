@@ -1,4 +1,4 @@
-"""The clients' process: its dialogue over pipes, and how it ends."""
+"""The clients' process: its commands and reports over pipes, and how it ends."""
 
 from __future__ import annotations
 

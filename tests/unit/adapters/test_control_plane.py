@@ -1,4 +1,4 @@
-"""The control plane over gRPC, against itself and against garbage, on loopback."""
+"""The control plane over gRPC on loopback, with its own client and with garbage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ZooKeeper adapter as far as it goes without ZooKeeper; tests/contract has the rest."""
+"""The ZooKeeper adapter without a ZooKeeper; tests/contract has the tests with one."""
 
 from __future__ import annotations
 

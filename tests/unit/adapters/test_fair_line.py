@@ -1,4 +1,4 @@
-"""What many connections together may take of the event loop before others run."""
+"""How long many connections together may keep the event loop before other work runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting a stream into frames, however its bytes arrive, and what that costs in memory."""
+"""Cutting a stream into frames, whichever way its bytes arrive, and the memory that it costs."""
 
 from __future__ import annotations
 

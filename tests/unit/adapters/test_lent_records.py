@@ -1,4 +1,4 @@
-"""Records sent straight from a log that is truncated meanwhile: a reader gets them or nothing."""
+"""Records sent from a file whose log is truncated meanwhile: a reader gets them or nothing."""
 
 from __future__ import annotations
 

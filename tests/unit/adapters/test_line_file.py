@@ -1,4 +1,4 @@
-"""A client's lines are the system's at once: a kill of its process loses none."""
+"""A client's lines reach the system at once: a kill of its process loses none."""
 
 from __future__ import annotations
 

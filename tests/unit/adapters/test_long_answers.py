@@ -1,4 +1,4 @@
-"""Requests whose answers outgrow the protocol, at a process with a broker's own handlers."""
+"""Requests whose answers exceed the protocol's limits, with a broker's own handlers."""
 
 from __future__ import annotations
 

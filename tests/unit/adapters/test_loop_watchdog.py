@@ -1,4 +1,4 @@
-"""A process whose event loop hangs ends; one that is busy, or stopped as a whole, does not."""
+"""A process whose event loop hangs ends; a busy or paused process does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit that connections share: what counts, who waits, who goes beyond it, who is closed."""
+"""A memory limit that connections share: what counts, and who waits, exceeds it or is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call the control port: judged by address, over sockets of this machine."""
+"""Which addresses may call the control port, over sockets of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both nodes' processes share: settings, incarnation, random streams, a whole run."""
+"""The common parts of both nodes' processes: settings, incarnation, random streams, a whole run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines and trace events that repeat: told a few times, then counted, in little memory."""
+"""Repeated log lines and trace events are written a few times, then counted, in little memory."""
 
 from __future__ import annotations
 

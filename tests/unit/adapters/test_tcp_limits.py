@@ -1,4 +1,4 @@
-"""What one client may take: connections, time without a byte, memory, turns of the event loop."""
+"""Limits of one client: connections, time without a byte, memory, turns of the event loop."""
 
 from __future__ import annotations
 

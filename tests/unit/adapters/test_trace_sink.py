@@ -1,4 +1,4 @@
-"""Trace events in their file, in order and in time, and for watchers."""
+"""Trace events are written to their file in order and in time, and passed to watchers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that the disk refuses: their partition is told so, and all others have theirs."""
+"""Records that the disk cannot read: an error for their partition, and all others are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a small request takes while it waits is what its connection accounts for."""
+"""A connection's account has the memory that its small waiting requests take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench of faults: its tables, and that it can still find what it times."""
+"""The bench of faults: its tables, and that every fault that it times exists."""
 
 from __future__ import annotations
 

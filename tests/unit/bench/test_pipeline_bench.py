@@ -1,4 +1,4 @@
-"""The pipeline's bench: its tables are sound but for what is planted, and its answers compared."""
+"""The pipeline's bench: its tables are sound except for planted violations; answers agree."""
 
 from __future__ import annotations
 

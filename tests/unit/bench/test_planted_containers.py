@@ -1,4 +1,4 @@
-"""The table of planted bugs in containers: counted and summed up by bug, controls apart."""
+"""The table of planted bugs in containers: counts and sums by bug, controls apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples to numbers."""
+"""From samples to numbers."""
 
 from __future__ import annotations
 

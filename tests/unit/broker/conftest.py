@@ -1,4 +1,4 @@
-"""A partition over a log in a simulated folder, with everything around it recorded."""
+"""A partition over a log in a simulated folder; calls of its surroundings are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a checkpoint that somebody waits for counts as written."""
+"""When a checkpoint that a caller waits for counts as written."""
 
 from __future__ import annotations
 

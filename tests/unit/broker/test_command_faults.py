@@ -1,4 +1,4 @@
-"""Commands that say what no controller decides: refused for that partition, and for no other."""
+"""Commands that no sound controller sends are refused for that partition alone."""
 
 from __future__ import annotations
 

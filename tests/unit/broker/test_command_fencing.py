@@ -1,4 +1,4 @@
-"""Which of the controller's commands a broker refuses, as tables."""
+"""Which of a controller's commands a broker refuses, as tables."""
 
 from __future__ import annotations
 

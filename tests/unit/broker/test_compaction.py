@@ -1,4 +1,4 @@
-"""What of a compacted log is cleaned, and which records stay, as tables."""
+"""Which records of a log compaction removes, and which stay, as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a broker asks the active controller again, and how often."""
+"""How a broker repeats requests to the active controller, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full UpdateMetadata tells of topics that are no more by leaving them out (found: L3)."""
+"""A full UpdateMetadata omits deleted topics, and the broker forgets them (found: L3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is caught up, who leaves the ISR, who may join it: tables against the documents."""
+"""Which followers are caught up, leave the ISR or may join it: tables against the documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How proposed ISRs get written, and what becomes of lost answers and conflicts."""
+"""How proposed ISRs are written, also after lost answers and conflicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A late copy of UpdateMetadata is no news (found by the simulator: L3)."""
+"""A late copy of UpdateMetadata changes nothing (found by the simulator: L3)."""
 
 from __future__ import annotations
 

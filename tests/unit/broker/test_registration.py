@@ -1,4 +1,4 @@
-"""A broker registers whatever ZooKeeper answers, and what it announces fits a request."""
+"""A broker registers despite any answer of ZooKeeper, and its announcement fits a request."""
 
 from __future__ import annotations
 

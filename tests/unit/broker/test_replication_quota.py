@@ -1,4 +1,4 @@
-"""What is over a replication quota, and whose traffic counts against one."""
+"""When a replication quota is exceeded, and which traffic counts."""
 
 from __future__ import annotations
 

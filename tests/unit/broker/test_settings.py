@@ -1,4 +1,4 @@
-"""A broker refuses settings that it could not work with, before it starts."""
+"""A broker refuses settings with which it could not work, before it starts."""
 
 from __future__ import annotations
 

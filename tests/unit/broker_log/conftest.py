@@ -1,4 +1,4 @@
-"""A broker's machine for log tests: the simulator's disk, crashes, power losses, a failing disk."""
+"""A broker's machine for log tests: the simulator's disk, crashes, power losses, disk errors."""
 
 from __future__ import annotations
 

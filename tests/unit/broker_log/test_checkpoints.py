@@ -1,4 +1,4 @@
-"""Checkpoint files: whole or empty, never a crash; and whose folder a folder is."""
+"""Checkpoint files are whole or empty; the identity of a folder's disk."""
 
 from __future__ import annotations
 

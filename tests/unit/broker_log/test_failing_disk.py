@@ -1,4 +1,4 @@
-"""A log on a disk that is full or answers with errors: it refuses, stays true, and recovers."""
+"""A log on a full or failing disk refuses work, keeps its records, and recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of any partition that may be hosted can be made, set aside, deleted and told again."""
+"""Any partition's folder can be created, set aside, deleted and recognized."""
 
 from __future__ import annotations
 

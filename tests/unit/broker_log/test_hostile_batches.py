@@ -1,7 +1,7 @@
-"""Every field of a batch's header at its extremes: refused by its code, or all goes on as ever.
+"""Every field of a batch's header at its extremes: refused with its code, or harmless.
 
-As a leader takes it from a client, as a follower takes it from a leader of another build, and as
-a broker finds it on its disk.
+A leader takes the batch from a client, a follower takes it from a leader of another build, and a
+broker finds it on its disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A log appends, reads, cuts and keeps its bounds; what it refuses leaves it as it was."""
+"""A log appends, reads, truncates and keeps its bounds; a refused call changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log's segments are compacted: the newest record of each key stays, wherever a crash comes."""
+"""A log's segments are compacted: the newest record of each key stays, despite any crash."""
 
 from __future__ import annotations
 

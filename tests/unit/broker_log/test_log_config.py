@@ -1,4 +1,4 @@
-"""Whatever a topic may be configured with, and a broker by default, a log can be opened with."""
+"""A log can be opened with every valid configuration of a topic and of a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several log folders of a broker: where replicas are, and what a failed one takes with it."""
+"""Several log folders of a broker: where replicas are, and which a failed folder takes offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log against a plain list, through appends, cuts, flushes, crashes and power losses."""
+"""A log against a plain list, through appends, truncations, flushes, crashes, power losses."""
 
 from __future__ import annotations
 

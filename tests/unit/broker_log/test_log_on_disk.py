@@ -1,4 +1,4 @@
-"""The log over real files: what a listener needs for sendfile."""
+"""The log over real files, as a listener needs it for sendfile."""
 
 from __future__ import annotations
 

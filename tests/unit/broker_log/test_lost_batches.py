@@ -1,4 +1,4 @@
-"""Committed batches that are gone at a start are told by another storage id, whatever comes next.
+"""Committed batches lost before a start change the storage id, despite any later event.
 
 Each start is ReplicaLogs.load over a simulated disk, and may die at any change that it makes.
 """

@@ -1,4 +1,4 @@
-"""What a log takes of a producer, how it stamps it, and that bad batches are refused."""
+"""Which batches of producers a log takes, how it stamps them, and which it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a segment rolls and which segments retention lets go, as tables."""
+"""When a segment rolls, and which segments retention removes, as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a broker's logs are taken for whole, and when for other contents."""
+"""When a broker's logs count as whole, and when as other contents."""
 
 from __future__ import annotations
 

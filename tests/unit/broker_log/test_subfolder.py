@@ -1,4 +1,4 @@
-"""A folder of a disk used like a disk of its own: nothing that is done in it leaves it."""
+"""A folder of a disk used like a disk of its own: no operation leaves the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lookup by time costs one index interval and one batch, whatever clients wrote into headers."""
+"""A lookup by time costs one index interval and one batch, whatever headers clients wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an append that never ended leaves, told from whole batches that went bad."""
+"""Remains of an append that never ended, distinguished from damaged whole batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quorum guard: who is out by a fault, and how many that is at once."""
+"""The quorum guard: which nodes a fault takes out, and how many at once."""
 
 from __future__ import annotations
 

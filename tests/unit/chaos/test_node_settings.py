@@ -1,4 +1,4 @@
-"""What a plan may set of nodes is what the nodes have, within what they accept."""
+"""A plan's settings of nodes are settings that nodes have, within the accepted values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that no world can run are refused, each with what is wrong with it."""
+"""Plans that no world can run are refused, each with its problems."""
 
 from __future__ import annotations
 

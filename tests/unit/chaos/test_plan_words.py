@@ -1,4 +1,4 @@
-"""Plans said in words, and written without what every plan has by default."""
+"""Plans described in words, and written without default values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random plans: the seed says all, every plan can be run, and the guard holds."""
+"""Random plans depend on their seed alone, can be run, and keep within the guard."""
 
 from __future__ import annotations
 

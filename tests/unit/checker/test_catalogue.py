@@ -1,4 +1,4 @@
-"""The catalogue as a table, and who may be explained by what."""
+"""The catalogue as a table, and which violations its rows may explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each row of the catalogue is named by its trigger, and not once one ingredient is missing."""
+"""Each row of the catalogue is named by its trigger, and not without one of its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I4 and I11 as traces tell them: each is found where it is, and nowhere else."""
+"""I4 and I11 by traces: each violation is found in its place, and no other."""
 
 from __future__ import annotations
 

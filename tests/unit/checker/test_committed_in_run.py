@@ -1,4 +1,4 @@
-"""High watermarks during a run, and what successors have: by looks and traces, never by clocks."""
+"""High watermarks during a run, and successors' logs: by looks and traces, not by clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compaction may take from a replica, and what it must not: the checks of I1, I3, I9, I19."""
+"""Which records compaction may remove from a replica: the checks of I1, I3, I9, I19."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that clients compress are read like any others, within a bound of memory."""
+"""Records that clients compressed are read like others, with bounded memory."""
 
 from __future__ import annotations
 

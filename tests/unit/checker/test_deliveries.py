@@ -1,4 +1,4 @@
-"""I22: what a group commits was delivered to it, and nothing again that was committed."""
+"""I22: members get each record that their group commits, and none again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches in [high watermark, log end) are empty, without an error, and known to be there."""
+"""Fetches in [high watermark, log end) are empty and without an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that clients leave: which are of one client, in which order, and which are torn."""
+"""The files that clients leave: their client, their order, and torn lines."""
 
 from __future__ import annotations
 

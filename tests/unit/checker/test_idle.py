@@ -1,4 +1,4 @@
-"""Which checks may have nothing to examine: the reasons, and when they hold."""
+"""Which checks may have nothing to examine: the reasons and their conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of a run's folder: what is damaged or missing is told, and never makes it greener."""
+"""The judge of a run's folder: damaged or missing evidence is reported, and never helps a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of a preset that may break are named by the catalogue's rows, up to what shows them."""
+"""Findings under a preset that may break are named by the rows that the evidence shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition's story is that of its topic's last life, by ids where there are any."""
+"""A partition's story is that of its topic's last life, by topic ids if there are any."""
 
 from __future__ import annotations
 

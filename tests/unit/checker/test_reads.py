@@ -1,4 +1,4 @@
-"""I9: what a consumer read is what lies in the logs, all of it."""
+"""I9: consumers read the logs' records, and all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic is deleted and made again in a run: nothing of its first life is asked of its second."""
+"""A topic is deleted and created again in a run: its second life owes no records of the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duplicates, order and inconsistent offsets: sound runs pass, each planted violation is found."""
+"""Duplicates, order and inconsistent offsets: sound runs pass, planted violations are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings' sentences: how facts that are no plain words are written."""
+"""Findings' sentences: how facts other than plain words are written."""
 
 from __future__ import annotations
 

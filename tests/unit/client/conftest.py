@@ -1,4 +1,4 @@
-"""Brokers that do as a test says, behind the simulator's network, and a kernel to run clients."""
+"""Brokers that answer as a test says, in the simulator's network, and a kernel for clients."""
 
 from __future__ import annotations
 

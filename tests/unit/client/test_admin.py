@@ -1,4 +1,4 @@
-"""Topics and partitions are administered by whichever broker answers, until it is certain."""
+"""Topics and partitions are administered through any broker that answers, until it is certain."""
 
 from __future__ import annotations
 

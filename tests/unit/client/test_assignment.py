@@ -1,4 +1,4 @@
-"""How the leader of a group shares partitions out, and what members tell each other."""
+"""How a group's leader assigns partitions, and the messages of members to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a client rests after failures in a row."""
+"""How long a client waits after failures in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer reads, where it goes on, and what it writes down."""
+"""Which records a consumer reads, where it goes on, and its history."""
 
 from __future__ import annotations
 

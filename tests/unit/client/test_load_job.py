@@ -1,4 +1,4 @@
-"""The job of a plan's clients, as the file that their process is given."""
+"""The job of a plan's clients, as a file for their process."""
 
 from __future__ import annotations
 

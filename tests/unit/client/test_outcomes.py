@@ -1,4 +1,4 @@
-"""What each end of a try means for a record, as tables."""
+"""The outcome of a record after each end of a try, as tables."""
 
 from __future__ import annotations
 

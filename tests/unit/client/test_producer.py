@@ -1,4 +1,4 @@
-"""The load that a producer writes: its rate, its values, its end, its repeatability."""
+"""A producer's load: its rate, its values, its end, its repeatability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An idempotent producer's sequences: in every try the same, and anew after one is missing."""
+"""An idempotent producer's sequences: the same in every try, and anew after a missing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers in virtual time, with brokers that register, obey and remember their commands."""
+"""Controllers in virtual time, and brokers that register, obey and record their commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader's ISR is written as it does it once followers have caught up."""
+"""Writes a leader's ISR as the leader does once followers have caught up."""
 
 from __future__ import annotations
 

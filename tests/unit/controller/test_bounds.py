@@ -1,4 +1,4 @@
-"""What no request, no size and no failing operation does: hold the controller up for good."""
+"""No request, size or failing operation holds the controller up for good."""
 
 from __future__ import annotations
 

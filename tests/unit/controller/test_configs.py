@@ -1,4 +1,4 @@
-"""Configurations: what is altered, refused and announced, and what follows from a change."""
+"""Configurations: which changes are made, refused and announced, and their effects."""
 
 from __future__ import annotations
 

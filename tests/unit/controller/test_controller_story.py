@@ -1,4 +1,4 @@
-"""The controller's whole way, once: election, topics, a leader's death, its return."""
+"""A controller's life: its election, topics, a leader's death and its return."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Seeded disorder: whatever happens to brokers, sessions and connections, the controllers live
-on, make only legal moves, and in the end lead what can be led and delete what is to be deleted.
+"""Random faults of brokers, sessions and connections: the controllers live on.
+
+They make legal transitions only. In the end every partition that can have a leader has one, and
+every deletion is complete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was queued in one term of office never acts in the next, however the term ended."""
+"""Work queued in one term of office never acts in the next, however the term ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eligible leader replicas, and brokers that come back without all of their records (KIP-966)."""
+"""Eligible leader replicas, and brokers that return without all their records (KIP-966)."""
 
 from __future__ import annotations
 

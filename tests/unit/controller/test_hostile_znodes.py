@@ -1,4 +1,4 @@
-"""Whatever somebody writes into ZooKeeper, it is left out and told, and the controller lives on."""
+"""Malformed znodes are left out and traced, and the controller lives on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preferred replicas lead again by themselves, where the settings say so (KIP-460)."""
+"""Preferred replicas become leaders again by themselves, if so configured (KIP-460)."""
 
 from __future__ import annotations
 

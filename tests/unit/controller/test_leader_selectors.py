@@ -1,4 +1,4 @@
-"""The selectors as tables: (assignment, ISR, who is live, ...) -> the decision."""
+"""The selectors as tables: (assignment, ISR, live brokers, ...) -> the decision."""
 
 from __future__ import annotations
 

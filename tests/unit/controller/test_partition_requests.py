@@ -1,4 +1,4 @@
-"""Topics get more partitions: what is refused, what is written, and who is to lead them."""
+"""Topics get more partitions: refusals, the written znodes, and the new leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever writes in between again and again holds no loop up for ever; its end says what it saw."""
+"""Repeated conflicting writes hold no loop up for ever; its end reports the last value read."""
 
 from __future__ import annotations
 

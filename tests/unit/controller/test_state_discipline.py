@@ -1,4 +1,4 @@
-"""What no table has, or cannot be made, costs its partition or replica alone.
+"""A change of state that is invalid or impossible harms its partition or replica alone.
 
 Source: source documents 002 and 003; docs/explanation/replication.md, "The controller".
 """

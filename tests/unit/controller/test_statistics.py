@@ -1,4 +1,4 @@
-"""What a controller's snapshot counts: partitions, elections, and the queue's times."""
+"""The numbers of a controller's snapshot: partitions, elections, and the queue's times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas that their brokers' disks refuse: offline until they are accepted again (KIP-112)."""
+"""Replicas that their brokers' disks refuse are offline until accepted again (KIP-112)."""
 
 from __future__ import annotations
 

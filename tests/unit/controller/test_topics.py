@@ -1,4 +1,4 @@
-"""Topics: asked for by clients or found in ZooKeeper, deleted, deleted with a dead replica."""
+"""Topics: requested by clients or found in ZooKeeper; deleted, also with a dead replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients' requests about topics are worked on in steps; what the cluster needs goes in between."""
+"""Clients' requests about topics are handled in steps; urgent events go in between."""
 
 from __future__ import annotations
 

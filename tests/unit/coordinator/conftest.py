@@ -1,4 +1,4 @@
-"""Offsets partitions that broker 0 hosts, in virtual time, and a cache that notes its orders."""
+"""Offsets partitions that broker 0 hosts, in virtual time, and a cache that records its calls."""
 
 from __future__ import annotations
 

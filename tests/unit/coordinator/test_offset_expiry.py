@@ -1,4 +1,4 @@
-"""Offsets that nobody uses are forgotten after a time, never one whose commit is on its way."""
+"""Unused offsets expire after a time, but never while a commit is under way."""
 
 from __future__ import annotations
 

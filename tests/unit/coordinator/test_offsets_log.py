@@ -1,4 +1,4 @@
-"""An append to the offsets topic is answered with success once it is committed, in its own term."""
+"""An append to the offsets topic succeeds once it is committed in its own term."""
 
 from __future__ import annotations
 

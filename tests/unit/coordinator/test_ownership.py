@@ -1,4 +1,4 @@
-"""Who leads an offsets partition loads it, and forgets it with the role: never late, never less."""
+"""An offsets partition's leader loads its groups, and forgets them with the leadership."""
 
 from __future__ import annotations
 

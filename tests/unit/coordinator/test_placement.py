@@ -1,4 +1,4 @@
-"""A group's partition is where Apache Kafka looks for it."""
+"""A group's partition is the one that Apache Kafka computes."""
 
 from __future__ import annotations
 

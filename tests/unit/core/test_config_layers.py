@@ -1,4 +1,4 @@
-"""Where a configuration's value comes from, and how configurations lie in ZooKeeper."""
+"""The source of a configuration's value, and configurations in ZooKeeper."""
 
 from __future__ import annotations
 

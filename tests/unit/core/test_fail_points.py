@@ -1,4 +1,4 @@
-"""Fail-points: what arming, reaching and counting mean."""
+"""Fail-points: arming, reaching and counting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Znodes that anybody wrote: decoded to what every protocol can carry on, or malformed."""
+"""Znodes of any author are decoded to values that every protocol can carry, or malformed."""
 
 from __future__ import annotations
 

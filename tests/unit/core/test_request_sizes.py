@@ -1,4 +1,4 @@
-"""Sizes of requests to ZooKeeper, held to what its client library really writes."""
+"""Sizes of requests to ZooKeeper, compared with the bytes that its client library writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's settings come from its environment, and a mistake there is named."""
+"""A node's settings come from its environment; an error names the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toggles: which replacements are taken, and which are refused."""
+"""Toggles: which replacements are accepted and which are refused."""
 
 from __future__ import annotations
 

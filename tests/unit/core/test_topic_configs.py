@@ -1,4 +1,4 @@
-"""Topic configurations: which are known, and what their values may be."""
+"""Topic configurations: the known ones and their valid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of a trace are events: judges read details without asking whether they are there."""
+"""Which lines of a trace are events: they have every detail that judges read."""
 
 from __future__ import annotations
 

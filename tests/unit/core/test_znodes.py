@@ -1,4 +1,4 @@
-"""Znodes that others wrote: what does not fit the protocol's types is malformed, all of it."""
+"""Znodes of other authors: values outside the protocol's types make the whole znode malformed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world of groups that is closed after each test."""
+"""A GroupWorld that is closed after each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is in the log first, what is fetched and deleted."""
+"""Committed offsets: who may commit, the record before the answer, fetches and deletions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members join, are synced, leave and fail: what each is told, and when."""
+"""Members join, sync, leave and fail: the answers, and their order."""
 
 from __future__ import annotations
 

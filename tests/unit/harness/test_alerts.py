@@ -1,4 +1,4 @@
-"""Commands that brokers did not answer, now and in a run; and what a broker's stop moved."""
+"""Commands without an answer, now and in a run; and the leaderships that a broker's stop moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node is when nothing is done to it, and in what words it is said that it is not."""
+"""The state of a node without faults, and the words for each difference."""
 
 from __future__ import annotations
 

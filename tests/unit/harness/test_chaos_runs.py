@@ -1,4 +1,4 @@
-"""`highwater chaos` without an engine: lengths of time, outlines, open faults, counted verdicts."""
+"""`highwater chaos` without an engine: durations, outlines, open faults, counted verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commit that kept plans name: the checkout's own, and whether its files are changed."""
+"""The commit named in kept plans: the checkout's own, and whether its files are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line makes of what a command raises: its exit code and its words."""
+"""The exit code and message of the command line for each kind of error."""
 
 from __future__ import annotations
 

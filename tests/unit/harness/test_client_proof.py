@@ -1,4 +1,4 @@
-"""A cut from clients is one that a client notices: answered before, not during, and again after."""
+"""A cut from clients is proven by a client: answers before, none during, answers after."""
 
 from __future__ import annotations
 

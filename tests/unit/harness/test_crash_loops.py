@@ -1,4 +1,4 @@
-"""A node that is killed after each start: how often, until when, and what is no kill of ours."""
+"""A node that is killed after each start: how often, until when, and kills by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a planted bug's violation came about, and whether a run shows what it was made for."""
+"""When a planted bug's violation began, and whether a run exercises the bug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of an engine that does not answer."""
+"""How a Docker engine that does not answer is reported."""
 
 from __future__ import annotations
 

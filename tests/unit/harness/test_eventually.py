@@ -1,4 +1,4 @@
-"""The one way to wait: asked at once, asked a last time at the end, and its failure tells."""
+"""The one way to wait: a first try at once, a last one at the end, a failure with its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever tries or measures every fault has one of each kind that containers can do."""
+"""Every fault that containers can do has an example, for tests and benches of all."""
 
 from __future__ import annotations
 

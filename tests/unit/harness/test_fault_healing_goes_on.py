@@ -1,4 +1,4 @@
-"""An engine that does not answer is told as that, and keeps nothing else from being healed."""
+"""An engine that does not answer is reported, and healing of the rest goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The intent log: what was meant is on the disk before it is done."""
+"""The intent log: the intent is on the disk before the fault is done."""
 
 from __future__ import annotations
 

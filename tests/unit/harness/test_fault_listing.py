@@ -1,4 +1,4 @@
-"""The list of faults is whole, and says of each why it cannot be done here."""
+"""The list of faults is complete, and has the reason for each that is impossible here."""
 
 from __future__ import annotations
 

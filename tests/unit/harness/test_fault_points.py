@@ -1,4 +1,4 @@
-"""Fail-points of a plan: armed through restarts, hit or not, and who is started again."""
+"""Fail-points of a plan: armed through restarts, hit or not, and which node is restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that break: what proves it, at both ends, and what is not done."""
+"""Connections that break: the proof at both ends, and refused cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZooKeeper's sessions as faults see them: passwords, who owns what, the packet that ends one."""
+"""ZooKeeper's sessions for faults: passwords, owners, the packet that ends a session."""
 
 from __future__ import annotations
 

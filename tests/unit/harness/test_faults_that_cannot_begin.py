@@ -1,4 +1,4 @@
-"""A run on containers whose faults cannot be made ready says why, and takes everything back."""
+"""A run on containers whose faults cannot be made ready reports why, and undoes everything."""
 
 from __future__ import annotations
 

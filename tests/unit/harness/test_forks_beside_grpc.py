@@ -1,4 +1,4 @@
-"""A process that talks to a cluster may start programs by fork(): gRPC kills none of them."""
+"""A process that talks to a cluster may start programs by fork(): gRPC ends none of them."""
 
 from __future__ import annotations
 

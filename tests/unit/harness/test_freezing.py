@@ -1,4 +1,4 @@
-"""A freezer that the runtime gave up is asked again; any other refusal is told at once."""
+"""A freezer that the runtime gave up is tried again; any other refusal is reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full disks: several faults keep one full, and whatever was tried gets room at the end."""
+"""Full disks: several faults keep one full, and every tried disk gets room at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The active controller is stopped where another can follow it, and that one is waited for."""
+"""The active controller is stopped only if another can follow it, and its successor is awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A base image that is made here: what the machine lacks for it is installed once."""
+"""A base image that is built here: missing tools are installed once."""
 
 from __future__ import annotations
 

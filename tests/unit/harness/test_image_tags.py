@@ -1,4 +1,4 @@
-"""Image tags: they change with what goes into an image, and only with that."""
+"""Image tags change with an image's contents, and only with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`highwater judge`: the exit code is the worst verdict's, and every run is in the table."""
+"""`highwater judge`: the exit code is that of the worst verdict, and the table has every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels: who answers for what a run made, and when nobody does any more."""
+"""Labels: the owner of a run's resources, and when there is none any more."""
 
 from __future__ import annotations
 

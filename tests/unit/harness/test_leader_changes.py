@@ -1,4 +1,4 @@
-"""A run whose fault must have changed a leader, or the controller, proves nothing otherwise."""
+"""A run is unknown if its fault should have changed a leader or the controller and did not."""
 
 from __future__ import annotations
 

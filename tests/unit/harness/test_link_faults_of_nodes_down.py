@@ -1,4 +1,4 @@
-"""Faults on links, with perfect helpers: who is told what, what together, what is proven."""
+"""Faults on links, with perfect helpers: their calls, their order, their proofs."""
 
 from __future__ import annotations
 

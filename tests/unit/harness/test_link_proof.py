@@ -1,4 +1,4 @@
-"""What canaries prove of a fault on links, and what they do not."""
+"""What canaries prove of a fault on links, and what they cannot prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults on links: which packets nft's script drops, what canaries prove, whom words mean."""
+"""Faults on links: which packets nft's script drops, canaries' proofs, and names of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How packets and verdicts are written on the kernel's socket for its queue."""
+"""How packets and verdicts are written on the kernel's netlink socket for its queue."""
 
 from __future__ import annotations
 

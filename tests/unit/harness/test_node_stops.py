@@ -1,4 +1,4 @@
-"""A node that is stopped by SIGSTOP and frozen at once goes on when both are over."""
+"""A node that is stopped by SIGSTOP and frozen at once runs again when both are over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two looks, and the pause that a failover made."""
+"""Changes between two looks, and the pause that a failover caused."""
 
 from __future__ import annotations
 

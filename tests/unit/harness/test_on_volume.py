@@ -1,4 +1,4 @@
-"""What a helper does on a node's volume, here in a folder; a disk that is full is a disk's own."""
+"""A helper's work on a node's volume, here in a folder; only a disk of its own can be full."""
 
 from __future__ import annotations
 

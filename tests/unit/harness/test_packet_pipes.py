@@ -1,4 +1,4 @@
-"""When each packet of a slow or narrow link goes on: in order, and as late as is asked."""
+"""When each packet of a slow or narrow link goes on: in order, and after the given delay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records a plan's run must acknowledge to prove anything."""
+"""The number of records that a plan's run must acknowledge to prove anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan's steps on a clock: when each is done, on whom, and what becomes of those that are not."""
+"""A plan's steps on a clock: when each is done, to which node, and steps that are not done."""
 
 from __future__ import annotations
 

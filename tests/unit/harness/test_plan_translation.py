@@ -1,4 +1,4 @@
-"""What of a plan containers can do."""
+"""The parts of a plan that containers can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planted bug that no node would have is refused, in every way to ask for one."""
+"""A planted bug that no node would have is refused in every command that takes one."""
 
 from __future__ import annotations
 

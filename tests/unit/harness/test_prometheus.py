@@ -1,4 +1,4 @@
-"""What nodes tell, as text that Prometheus' own parser reads."""
+"""Nodes' numbers as text that Prometheus' own parser reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users import from `highwater`: each name is kept, and found where it is said to be."""
+"""The names that users import from `highwater`: each is kept, and is where the docs say."""
 
 from __future__ import annotations
 

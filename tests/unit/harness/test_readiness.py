@@ -1,4 +1,4 @@
-"""When a cluster serves: one active controller that everybody knows, and all brokers known."""
+"""When a cluster serves: one active controller that every node knows, and all brokers known."""
 
 from __future__ import annotations
 

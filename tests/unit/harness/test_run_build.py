@@ -1,4 +1,4 @@
-"""A run's folder says which code ran."""
+"""A run's folder names the code that ran."""
 
 from __future__ import annotations
 

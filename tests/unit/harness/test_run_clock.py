@@ -1,4 +1,4 @@
-"""A run's start is written down by both clocks, so that traces and histories share an axis."""
+"""A run's start is recorded by both clocks, so that traces and histories share an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults that take long to act are begun before they are due, and say when they acted."""
+"""Slow faults are begun before they are due, and report when they acted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search proves, and what its report says."""
+"""A search's verdict and its report."""
 
 from __future__ import annotations
 

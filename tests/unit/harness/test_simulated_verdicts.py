@@ -1,4 +1,4 @@
-"""The verdict of one simulated run: what fails it, and what leaves it unknown."""
+"""The verdict of one simulated run: reasons for fail and for unknown."""
 
 from __future__ import annotations
 

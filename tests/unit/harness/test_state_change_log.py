@@ -1,4 +1,4 @@
-"""`highwater logs --state-changes`: who changed what, from what to what, the epochs and why."""
+"""`highwater logs --state-changes`: each change with its author, old and new state and reason."""
 
 from __future__ import annotations
 

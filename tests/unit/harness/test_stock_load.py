@@ -1,4 +1,4 @@
-"""The load that drives stock clients: pace, values, histories, and what the libraries are told."""
+"""The load of stock clients: pace, values, histories, and the libraries' settings."""
 
 from __future__ import annotations
 

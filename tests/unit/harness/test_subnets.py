@@ -1,4 +1,4 @@
-"""Subnets and host ports: clusters that start at the same moment stay out of each other's way."""
+"""Subnets and host ports: clusters that start at the same moment do not collide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which TCP connections a helper lists, here on the loopback; to break one takes NET_ADMIN."""
+"""Which TCP connections a helper lists, here on loopback; breaking one takes NET_ADMIN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies: which nodes, which addresses, which settings."""
+"""Topologies: nodes, addresses and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path is tried before the work: nothing is left behind, and what is there is untouched."""
+"""A path is tried before the work: nothing is left behind, and existing files stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreatePartitions, ElectLeaders and the reassignments: refusals here, forwarding, waiting."""
+"""CreatePartitions, ElectLeaders and reassignments: local refusals, forwarding, waiting."""
 
 from __future__ import annotations
 

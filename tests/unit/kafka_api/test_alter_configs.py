@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: what is refused at once, and what is forwarded."""
+"""AlterConfigs and IncrementalAlterConfigs: local refusals and forwarded changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AppendOrder: a partition's requests append in the order in which they came, whoever leaves."""
+"""AppendOrder: a partition's requests append in order of arrival, also if one is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what each log folder has, of all replicas or of those that are named."""
+"""DescribeLogDirs: the replicas in each log folder, all or those requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch: what is read, when a fetch waits, and what ends its wait."""
+"""Fetch: the records of an answer, when a fetch waits, and what ends its wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers' fetches that wait: what they cost, how long they may, and that all is given back."""
+"""Consumers' waiting fetches: their cost, their bound, and that all memory is given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FindCoordinator: the leader of the group's partition; the topic is made on first use."""
+"""FindCoordinator: the leader of the group's partition; the topic is created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of a few bytes with large answers: others go on, and those who wait hold nothing."""
+"""Small requests with large answers: others go on, and waiting requests hold no memory."""
 
 from __future__ import annotations
 

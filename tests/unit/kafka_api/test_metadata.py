@@ -1,4 +1,4 @@
-"""The metadata cache, and what Metadata answers from it."""
+"""The metadata cache, and the answers to Metadata."""
 
 from __future__ import annotations
 

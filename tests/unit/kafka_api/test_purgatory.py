@@ -1,4 +1,4 @@
-"""Waiting requests: who is asked again, in which order, and that nothing stays behind."""
+"""Waiting requests: which are tried again, in which order, and that none stays behind."""
 
 from __future__ import annotations
 

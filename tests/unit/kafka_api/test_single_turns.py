@@ -1,4 +1,4 @@
-"""Work that takes turns: first asked, first served, one in each pass of the event loop."""
+"""Work that takes turns: in order of requests, one in each pass of the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeConfigs, InitProducerId, and what is not served."""
+"""ApiVersions, DescribeConfigs, InitProducerId, and APIs that are not served."""
 
 from __future__ import annotations
 

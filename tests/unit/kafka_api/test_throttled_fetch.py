@@ -1,4 +1,4 @@
-"""Followers' fetches of throttled replicas: whom a leader holds back, and how they wait."""
+"""Followers' fetches of throttled replicas: which a leader holds back, and how they wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that are made when a client's Metadata request names them first."""
+"""Topics that are created when a client's Metadata request first names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large requests are worked on in chunks, one at a time; small ones are not held up."""
+"""Large requests are handled in chunks, one at a time, and do not hold up small ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes of highwater_planted.folders change in the small, by their names."""
+"""A small effect of each planted bug of highwater_planted.folders, by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mistakes of highwater_planted.jobs and .transitions change, by their names."""
+"""A small effect of each planted bug of highwater_planted.jobs and .transitions, by its name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What later mistakes of highwater_planted change in the small, by their names.
+"""A small effect of each later planted bug, by its name.
 
-Each is a probe of a broker's surroundings, with what it gives without the mistake and with it.
+Each entry has a probe and its results without and with the planted bug.
 """
 
 from __future__ import annotations

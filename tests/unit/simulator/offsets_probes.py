@@ -1,4 +1,4 @@
-"""What mistakes with committed offsets change in the small, by their names."""
+"""A small effect of each planted bug of committed offsets, by its name."""
 
 from __future__ import annotations
 

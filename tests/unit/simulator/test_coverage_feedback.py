@@ -1,4 +1,4 @@
-"""Plans that are kept and changed: what a change may not do, and that all of it repeats."""
+"""Plans that are kept and mutated: limits of a mutation, and that all of it repeats."""
 
 from __future__ import annotations
 

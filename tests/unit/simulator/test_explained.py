@@ -1,4 +1,4 @@
-"""A violation is explained by what the trace showed when it was seen, and by nothing later."""
+"""A violation is explained by the trace up to it, and by nothing later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's end must show, by logs written by hand and by what clients were told of them."""
+"""The checks at a run's end, on logs written by hand and on clients' histories."""
 
 from __future__ import annotations
 

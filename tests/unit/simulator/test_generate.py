@@ -1,4 +1,4 @@
-"""Generated plans: equal seeds, all that may happen does, and nothing that cannot be run."""
+"""Generated plans: equal for equal seeds, with every kind of fault, and never impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a simulated pipe is whole: what is sent now arrives no later than it should."""
+"""When a simulated pipe is whole: a message that is sent now arrives in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the oracle holds controllers, restarts and checkpoints to: each rule broken once."""
+"""The oracle's rules for controllers, restarts and checkpoints: each is broken once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the oracle lets logs start: each way that is right once, and what is wrong beside it."""
+"""Where the oracle lets logs start: each allowed way once, and a violation beside it."""
 
 from __future__ import annotations
 

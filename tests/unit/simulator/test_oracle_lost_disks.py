@@ -1,4 +1,4 @@
-"""From when on a controller knows that a broker came back after its disk had lost something."""
+"""When a controller knows that a broker came back with a disk that lost data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I9 of ListOffsets: what clients are told is a log's end is committed, and never falls."""
+"""I9 of ListOffsets: a reported log end is committed, and never falls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I16 of followers: what a leader counts as copied is in that follower's log, by who it is now."""
+"""I16 of followers: records that a leader counts as copied are in the follower's present log."""
 
 from __future__ import annotations
 

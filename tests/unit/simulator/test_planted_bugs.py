@@ -1,4 +1,4 @@
-"""Every planted bug changes what node code does, in the small, and only within its block."""
+"""Every planted bug changes a small effect of node code, and only within its block."""
 
 from __future__ import annotations
 

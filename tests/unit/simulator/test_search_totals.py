@@ -1,4 +1,4 @@
-"""Sums of schedules: they do not depend on order, and keep the least schedule of each kind."""
+"""Sums of schedules do not depend on order, and keep the first schedule of each kind."""
 
 from __future__ import annotations
 

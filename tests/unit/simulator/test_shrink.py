@@ -1,4 +1,4 @@
-"""The search for a minimal plan, over runs whose outcome is a rule of the test's own."""
+"""The search for a minimal plan, over runs whose outcome is a rule of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fewer nodes: what steps and the core name is among those that are left."""
+"""Fewer nodes: names in steps and core are replaced by names of remaining nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions, with which every client begins: it can read the answer, whatever it asked.
+"""ApiVersions, every client's first request: it can read the answer to any version.
 
 Source: KIP-511.
 """

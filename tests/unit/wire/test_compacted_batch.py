@@ -1,4 +1,4 @@
-"""What compaction makes of a batch is read alike here and by kafka-python, in every codec."""
+"""A compacted batch reads alike here and by kafka-python, in every codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control plane's messages survive protobuf both ways; garbage is named as such."""
+"""The control plane's messages survive protobuf both ways; garbage is reported as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node refuses of a control message that is one: names, numbers and addresses."""
+"""What a node refuses of a decodable control message: names, numbers and addresses."""
 
 from __future__ import annotations
 

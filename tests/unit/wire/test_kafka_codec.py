@@ -1,4 +1,4 @@
-"""What frames promise beyond round trips: profiles, refusals, zero copy, limits."""
+"""Frames beyond round trips: profiles, refusals, zero copy, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one request may cost to read, and what becomes of an answer that does not fit."""
+"""The cost of reading one request, and answers that exceed the limits."""
 
 from __future__ import annotations
 

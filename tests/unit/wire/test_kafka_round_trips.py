@@ -1,4 +1,4 @@
-"""Every API in every served version: what is encoded decodes to the same value."""
+"""Every API in every served version: an encoded value decodes to itself."""
 
 from __future__ import annotations
 

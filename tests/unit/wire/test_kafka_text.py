@@ -1,4 +1,4 @@
-"""Texts of any length and any characters become ones that can be sent."""
+"""Texts of any length and characters are changed to texts that can be sent."""
 
 from __future__ import annotations
 

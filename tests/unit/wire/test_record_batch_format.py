@@ -1,4 +1,4 @@
-"""The record batch format: ours and kafka-python's codec agree, and bad bytes are told."""
+"""The record batch format: our codec and kafka-python's agree, and bad bytes are refused."""
 
 from __future__ import annotations
 
