@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.output import PROGRESS, RESULTS, print_json
+from highwater.output import PROGRESS, RESULTS, print_json, printable
 from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater_checker.judging import judge_run
@@ -27,6 +27,9 @@ def judge(
         list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    all_reasons: Annotated[
+        bool, typer.Option("--all", help="Print all reasons of a verdict, not the first ones.")
+    ] = False,
 ) -> None:
     """Judge finished runs again, from their files alone; the folders are not changed.
 
@@ -34,15 +37,15 @@ def judge(
     """
     verdicts: dict[Path, Verdict] = {}
     for folder in folders:
-        PROGRESS.print(Text(f"judging {folder}"), soft_wrap=True)
+        PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
         verdicts[folder] = judge_run(folder)
     if as_json:
         print_json([judged_run(folder, verdict) for folder, verdict in verdicts.items()])
     else:
         for folder, verdict in verdicts.items():
-            RESULTS.print(Text(str(folder)), soft_wrap=True)
+            RESULTS.print(Text(printable(str(folder))), soft_wrap=True)
             RESULTS.print(checks_table(verdict))
-            print_outcome(verdict)
+            print_outcome(verdict, "" if all_reasons else "printed with --all or --json")
         if len(verdicts) > 1:
             RESULTS.print(_all_of(verdicts))
     outcomes = {verdict.outcome for verdict in verdicts.values()}
@@ -53,5 +56,5 @@ def _all_of(verdicts: dict[Path, Verdict]) -> Table:
     table = Table("run", "verdict", "first reason")
     for folder, verdict in verdicts.items():
         reason = next(iter(verdict.reasons), "")
-        table.add_row(Text(str(folder)), verdict.outcome.value, Text(reason))
+        table.add_row(Text(printable(str(folder))), verdict.outcome.value, Text(printable(reason)))
     return table

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from highwater.errors import HarnessError
-from highwater.output import RESULTS, print_json
+from highwater.output import RESULTS, print_json, printable
 from highwater.report.screen import Screen
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater.run_folder import RunFolder, new_run_id
@@ -37,6 +37,7 @@ from highwater.runs.plans.running import WorldName, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.guard import problems_with_quorum
 from highwater_chaos.plan import Plan
+from highwater_checker.run_folder.documents import VERDICT
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
@@ -142,7 +143,7 @@ def print_result(result: PlanResult) -> None:
     """Print each step's outcome, each check's findings, the verdict, and the report's path."""
     verdict = result.verdict
     for line in (*result.notes, *result.steps):
-        RESULTS.print(Text(line), soft_wrap=True)
+        RESULTS.print(Text(printable(line)), soft_wrap=True)
     table = checks_table(verdict)
     met = sum(requirement.met for requirement in verdict.requirements)
     table.add_row("what had to happen did", str(len(verdict.requirements)), f"{met} did")
@@ -150,7 +151,7 @@ def print_result(result: PlanResult) -> None:
     for gap in result.gaps:
         RESULTS.print(str(gap))
     where = " (in virtual time: no container was started)" if result.in_virtual_time else ""
-    print_outcome(verdict, where)
+    print_outcome(verdict, f"in {result.folder / VERDICT.name}", where)
     for name in ("report.html", "run.png"):
         RESULTS.print(str(result.folder / name), soft_wrap=True)
 

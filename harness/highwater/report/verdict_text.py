@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from highwater.output import RESULTS
+from highwater.output import RESULTS, printable
 from highwater_checker.verdict import Outcome, Verdict
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
@@ -18,15 +18,21 @@ def checks_table(verdict: Verdict) -> Table:
     for check in verdict.checks:
         noted = "".join(f"; {name}: {count}" for name, count in check.noted)
         found = str(len(check.findings)) if check.findings else "nothing"
-        table.add_row(Text(check.check), str(check.examined), found + noted)
+        name = Text(printable(check.check))
+        table.add_row(name, str(check.examined), Text(printable(found + noted)))
     return table
 
 
-def print_outcome(verdict: Verdict, where: str = "") -> None:
-    """Print the first reasons and the outcome, followed by where."""
+def print_outcome(verdict: Verdict, all_are: str, where: str = "") -> None:
+    """Print the first reasons and the outcome, followed by where.
+
+    all_are: where the reader finds all reasons if there are more; "" prints them all.
+    """
     style = _STYLES[verdict.outcome]
-    for reason in verdict.reasons[:_MAX_REASONS]:
-        RESULTS.print(Text(reason, style=style), soft_wrap=True)
-    if len(verdict.reasons) > _MAX_REASONS:
-        RESULTS.print(f"... and {len(verdict.reasons) - _MAX_REASONS} more in verdict.json")
+    shown = verdict.reasons[:_MAX_REASONS] if all_are else verdict.reasons
+    for reason in shown:
+        RESULTS.print(Text(printable(reason), style=style), soft_wrap=True)
+    more = len(verdict.reasons) - len(shown)
+    if more:
+        RESULTS.print(Text(f"... and {more} more: all are {printable(all_are)}"), soft_wrap=True)
     RESULTS.print(Text(f"verdict: {verdict.outcome.value}{where}", style=style))

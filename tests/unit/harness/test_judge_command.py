@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
+from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.probes import Probe, encode_probe
-from highwater_checker.run_folder.documents import FINAL_LOOK
+from highwater_checker.run_folder.documents import FINAL_LOOK, REQUIREMENTS, VERDICT, WATCHED
+from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
 from highwater_core.messages import ReplicaSnapshot
@@ -211,3 +213,40 @@ def test_a_verdict_names_no_place_on_the_machine(runs: dict[str, Path]) -> None:
     (runs["unknown"] / "promises.json").mkdir()
     (told,) = judged_as_json(runs["unknown"])
     assert "segments decode: promises.json: unreadable: Is a directory" in told["reasons"]
+
+
+MANY = 30
+"""More reasons than a screen shows of a verdict."""
+
+
+def with_many_reasons(folder: Path) -> Path:
+    required = tuple(Requirement(f"step {number} was done", False, "") for number in range(MANY))
+    write(folder / REQUIREMENTS.name, REQUIREMENTS.encode(required))
+    return folder
+
+
+def test_of_many_reasons_the_first_are_printed_and_how_to_have_them_all(
+    runs: dict[str, Path],
+) -> None:
+    """Found: it named a verdict.json that it does not write, and the folder may have none."""
+    folder = with_many_reasons(runs["passed"])
+    said = CliRunner().invoke(make_app("judge"), ["judge", str(folder)]).stdout
+    assert said.count(" was done: ") == 20
+    assert "... and 10 more: all are printed with --all or --json" in said
+    assert not (folder / VERDICT.name).exists()
+    for option in ("--all", "--json"):
+        told = CliRunner().invoke(make_app("judge"), ["judge", str(folder), option]).stdout
+        assert all(f"step {number} was done: " in told for number in range(MANY))
+        assert " more: " not in told
+
+
+def test_no_terminal_obeys_what_a_run_says(runs: dict[str, Path]) -> None:
+    """Found: an ESC in a requirement reached the screen."""
+    wiped = Requirement("\x1b[2Jwiped", False, "\x9b2J\r\n\u202e")
+    write(runs["passed"] / REQUIREMENTS.name, REQUIREMENTS.encode((wiped,)))
+    strange = CheckResult("\x1b]0;", 1, (Finding("I1", "\x1b[31mred"),), (("\x1b[1m", 1),))
+    write(runs["passed"] / WATCHED.name, WATCHED.encode(strange))
+    said = CliRunner().invoke(make_app("judge"), ["judge", *map(str, runs.values())]).stdout
+    assert r"\x1b[2Jwiped: \x9b2J\r\n\u202e" in said
+    assert r"I1: \x1b[31mred" in said
+    assert not {"\x1b", "\x9b", "\r", "\u202e"} & set(said)
