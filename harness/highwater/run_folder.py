@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from highwater.errors import HarnessError
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import Document
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ class RunFolder:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise HarnessError(f"{path} is not empty: a run takes a folder of its own")
         self.path = path
-        for name in ("history", "trace", "logs", "segments"):
+        for name in (names.HISTORY, names.TRACE, names.LOGS, names.SEGMENTS):
             (path / name).mkdir(parents=True, exist_ok=True)
 
     @classmethod

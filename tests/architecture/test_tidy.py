@@ -152,6 +152,21 @@ def test_no_bench_imports_a_test() -> None:
     assert found == []
 
 
+def test_a_file_of_a_run_is_named_in_one_place() -> None:
+    """Elsewhere its name comes from its declaration, with its structure. A plan is a user's too."""
+    named = re.compile(
+        r"""["'](topology|build|clock|steps|zookeeper|verdict|promises|requirements|final_look|"""
+        r"""watched|excused|files|snapshots|probes|intent)\.jsonl?["']"""
+    )
+    found = {
+        f"{name_of(path)}: {match[0]}"
+        for path in sources(*PACKAGES, "bench")
+        if "highwater_checker/run_folder" not in name_of(path)
+        for match in named.finditer(path.read_text())
+    }
+    assert found == {'harness/highwater/cluster/cluster.py: "snapshots.json"'}, "of failed tests"
+
+
 def test_the_page_of_the_controller_has_every_event_with_its_steps_and_source() -> None:
     page = (ROOT / "docs/reference/controller-events.md").read_text()
     sections = {part.split("\n")[0]: part for part in page.split("\n## ")[1:]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos import faults as f
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
+from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.run_folder.names import INTENTS
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
@@ -41,11 +41,11 @@ def test_a_random_plan_passes_on_containers_with_every_step_proven(tmp_path: Pat
     result = run_plan(PLAN, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    steps = json.loads((folder / "steps.json").read_bytes())
-    assert [each["fired"] for each in steps] == [True] * len(PLAN.steps)
+    steps = STEPS.read(folder) or ()
+    assert [each.fired for each in steps] == [True] * len(PLAN.steps)
     for each in steps:
-        assert each["drift_ms"] == each["acted_ms"] - each["due_ms"]
-        assert each["begun_ms"] <= each["acted_ms"] <= each["done_ms"]
+        assert each.drift_ms == each.acted_ms - each.due_ms
+        assert each.begun_ms <= each.acted_ms <= each.done_ms
     assert acting_faults(folder / INTENTS) == []
     # The plan kills the leader of t-0 for longer than a session, so another broker led meanwhile.
     changed = [r for r in result.verdict.requirements if "changed its leader" in r.name]

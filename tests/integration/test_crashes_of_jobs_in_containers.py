@@ -17,6 +17,7 @@ import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
+from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome, Verdict
 from highwater_core.config import Preset
 from highwater_core.fail_points import FailPoint as P
@@ -198,7 +199,7 @@ def test_the_next_controller_ends_the_job(job: str, preset: Preset, tmp_path: Pa
     crashes, assert_done = JOBS[job]
     result = run_plan(plan_of(crashes, preset), tmp_path)
     assert_sound(result.verdict, preset)
-    steps = json.loads((result.folder / "steps.json").read_bytes())
-    died = [each["later"] for each in steps if each["later"] == "hit: the node died there"]
+    steps = STEPS.read(result.folder) or ()
+    died = [each.later for each in steps if each.later == "hit: the node died there"]
     assert len(died) == len(crashes)
     assert_done(json.loads((result.folder / "zookeeper.json").read_bytes()))

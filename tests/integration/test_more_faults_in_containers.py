@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from highwater.run_folder import new_run_id
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.history import OperationType, sends_of
+from highwater_checker.run_folder.documents import STEPS, StepOutcome
 from highwater_checker.run_folder.histories import read_history
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.segments import read_batches
@@ -53,13 +53,12 @@ def run(
     result = run_plan(plan, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    assert [each["fired"] for each in records(folder)] == [True] * len(steps)
+    assert [each.fired for each in records(folder)] == [True] * len(steps)
     return folder
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder / "steps.json").read_bytes())
-    return found
+def records(folder: Path) -> tuple[StepOutcome, ...]:
+    return STEPS.read(folder) or ()
 
 
 def reverts(folder: Path) -> dict[int, str]:
@@ -79,12 +78,12 @@ def test_processes_stop_and_crash_again_and_again_clients_die_and_a_bit_flips(
     )
     folder = run(steps, 9_000, tmp_path)
     stopped, killed, looped, flipped = records(folder)
-    assert stopped["proof"] == "1 processes in state T"
-    assert killed["proof"].startswith("ended by signal 9; histories that end in half a line: ")
-    assert looped["proof"] == "exit code 137, the first of 3 times"
-    assert looped["later"] == "killed 3 of 3 times"
-    assert flipped["proof"].startswith("exit code 137, bit ")
-    assert ".log flipped, sha256 " in flipped["proof"]
+    assert stopped.proof == "1 processes in state T"
+    assert killed.proof.startswith("ended by signal 9; histories that end in half a line: ")
+    assert looped.proof == "exit code 137, the first of 3 times"
+    assert looped.later == "killed 3 of 3 times"
+    assert flipped.proof.startswith("exit code 137, bit ")
+    assert ".log flipped, sha256 " in flipped.proof
     seen = set(reverts(folder).values())
     assert "1 processes, none in state T" in seen
     assert "incarnation 2 says that it began" in seen
@@ -115,8 +114,8 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
     producer = replace(PRODUCER, value_bytes=1_000)
     folder = run(steps, 10_000, tmp_path, producer)
     half_open, full = records(folder)
-    assert "gone here and established there" in half_open["proof"]
-    assert full["proof"].endswith("a page more: ENOSPC")
+    assert "gone here and established there" in half_open.proof
+    assert full.proof.endswith("a page more: ENOSPC")
     first, second = (reverts(folder)[number] for number in (1, 2))
     assert first == "resets pass"
     assert "a page is written again; the node's trace tells of it " in second
@@ -125,30 +124,30 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
         for event in read_traces(folder / "trace")
         if "No space left" in str(event.detail)  # of a refused produce or a checkpoint
     ]
-    assert {event.node for event in met} == {full["node"]}
+    assert {event.node for event in met} == {full.node}
 
 
 def test_a_log_folder_fails_and_its_broker_is_started_on_a_sound_one(tmp_path: Path) -> None:
     folder = run((Step(1_500, f.FailFolder("leader of t-0", 7_000)),), 14_000, tmp_path)
     (failed,) = records(folder)
-    assert failed["proof"] == "the folder has mode 000: it can no longer be opened"
+    assert failed.proof == "the folder has mode 000: it can no longer be opened"
     assert reverts(folder)[1] == ("the broker has met it; the folder has mode 755 again; running")
     traced = {event.kind: event for event in read_traces(folder / "trace")}
-    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed["node"]
-    assert traced[EventKind.REPLICAS_FAILED].detail["broker"] == failed["node"]
+    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed.node
+    assert traced[EventKind.REPLICAS_FAILED].detail["broker"] == failed.node
     elected = [
         event.detail
         for event in read_traces(folder / "trace")
         if event.kind is EventKind.LEADER_ELECTED and event.topic == "t"
     ]
-    assert elected[1]["leader"] != failed["node"]
-    assert failed["node"] not in elected[1]["isr"]
+    assert elected[1]["leader"] != failed.node
+    assert failed.node not in elected[1]["isr"]
 
 
 def test_zookeeper_freezes_and_it_is_told_which_sessions_outlasted_that(tmp_path: Path) -> None:
     folder = run((Step(300, f.PauseZooKeeper(1_500)),), 4_000, tmp_path)
     (frozen,) = records(folder)
-    assert frozen["proof"] == "the engine says paused, no answer to ruok"
+    assert frozen.proof == "the engine says paused, no answer to ruok"
     found = re.fullmatch(r"serves, and has (\d) of 5 sessions from before", reverts(folder)[1])
     assert found is not None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from highwater_chaos.plan import (
     When,
     Workload,
 )
+from highwater_checker.run_folder.documents import STEPS, StepOutcome
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind, TraceEvent
@@ -48,14 +48,13 @@ def run(
     unmet = [each.evidence for each in verdict.requirements if not each.met]
     assert len(unmet) == len(idle), verdict.reasons
     assert verdict.outcome is (Outcome.UNKNOWN if idle else Outcome.PASS), verdict.reasons
-    fired = [each["fired"] for each in records(folder)]
+    fired = [each.fired for each in records(folder)]
     assert fired == [number not in idle for number in range(len(steps))]
     return folder
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder / "steps.json").read_bytes())
-    return found
+def records(folder: Path) -> tuple[StepOutcome, ...]:
+    return STEPS.read(folder) or ()
 
 
 def hits(folder: Path, node: int) -> list[TraceEvent]:
@@ -82,15 +81,15 @@ def test_fail_points_delay_crash_or_are_on_record_as_never_hit_and_topics_come_a
     )
     folder = run(steps, 10_000, tmp_path, idle=(2,))
     delayed, crashed, untouched, created, expanded, lost, deleted = records(folder)
-    assert (delayed["proof"], delayed["later"]) == ("the node's answer: NONE", "hit 2 times")
-    assert crashed["later"] == "hit: the node died there"
-    assert untouched["later"] == "never hit: nobody died there"
-    assert created["proof"] == "NONE, 3 records acknowledged"
-    assert expanded["proof"] == "NONE"
-    assert lost["proof"].startswith("1 broken, 1 seen to be gone at both ends")
-    assert deleted["proof"] == "NONE"
-    assert len(hits(folder, delayed["node"])) == 2
-    (fatal,) = hits(folder, crashed["node"])
+    assert (delayed.proof, delayed.later) == ("the node's answer: NONE", "hit 2 times")
+    assert crashed.later == "hit: the node died there"
+    assert untouched.later == "never hit: nobody died there"
+    assert created.proof == "NONE, 3 records acknowledged"
+    assert expanded.proof == "NONE"
+    assert lost.proof.startswith("1 broken, 1 seen to be gone at both ends")
+    assert deleted.proof == "NONE"
+    assert len(hits(folder, delayed.node)) == 2
+    (fatal,) = hits(folder, crashed.node)
     name = f"broker-{crashed['node']}"
     incarnations = {path.name for path in (folder / "trace").glob(f"{name}-*.jsonl")}
     assert (fatal.incarnation, incarnations) == (1, {f"{name}-1.jsonl", f"{name}-2.jsonl"})
@@ -113,16 +112,16 @@ def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_b
     )
     folder = run(steps, 14_000, tmp_path)
     delayed, emptied, expired, away, reset = records(folder)
-    assert delayed["later"] == "hit 1 times"
+    assert delayed.later == "hit 1 times"
     (waited,) = hits(folder, 2)
     assert waited.incarnation == 2
-    assert emptied["proof"].startswith("exit code 137, ")
-    assert emptied["proof"].endswith(" files removed, the disk lists nothing")
-    assert " is gone" in expired["proof"]
+    assert emptied.proof.startswith("exit code 137, ")
+    assert emptied.proof.endswith(" files removed, the disk lists nothing")
+    assert " is gone" in expired.proof
     lost = [e for e in read_traces(folder / "trace") if e.kind is EventKind.SESSION_LOST]
     assert 1 in {event.node for event in lost}  # also nodes that are slow to find ZooKeeper again
-    assert away["proof"] == "exit code 137, no answer to ruok"
+    assert away.proof == "exit code 137, no answer to ruok"
     lines = (folder / "intent.jsonl").read_text().splitlines()
     seen = [line.get("seen", "") for line in map(json.loads, lines)]
     assert any(re.search(r"has ([45]) of \1 sessions from before", each) for each in seen)
-    assert "seen to be gone at both ends" in reset["proof"]
+    assert "seen to be gone at both ends" in reset.proof

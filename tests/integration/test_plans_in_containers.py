@@ -9,6 +9,7 @@ import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When, Workload
+from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 
@@ -52,9 +53,9 @@ def test_plan_passes_on_containers_with_every_step_proven(
     result = run_plan(plan, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    done = json.loads((folder / "steps.json").read_bytes())
-    assert [each["fired"] for each in done] == [True] * len(steps)
-    assert all(each["drift_ms"] >= 0 for each in done)
+    done = STEPS.read(folder) or ()
+    assert [each.fired for each in done] == [True] * len(steps)
+    assert all(each.drift_ms >= 0 for each in done)
     written = {path.name for path in folder.iterdir()}
     assert written >= {"plan.json", "verdict.json", "report.html", "junit.xml", "zookeeper.json"}
     assert {path.stem for path in (folder / "history").iterdir()} == {"p0", "c0"}
@@ -95,9 +96,9 @@ def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(
     result = run_plan(plan, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    done = json.loads((folder / "steps.json").read_bytes())
-    assert [each["fired"] for each in done] == [True, True]
-    assert done[0]["proof"].count("100 % of") == 4  # both ways; to the port and from the port
+    done = STEPS.read(folder) or ()
+    assert [each.fired for each in done] == [True, True]
+    assert done[0].proof.count("100 % of") == 4  # both ways; to the port and from the port
     lines = (folder / "intent.jsonl").read_text().splitlines()
     intents = [json.loads(line) for line in lines]
     for number in (1, 2):

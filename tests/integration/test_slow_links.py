@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from highwater.faults.on_containers import ContainerFaults
 from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
+from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import run_plan
 
@@ -115,8 +114,8 @@ def test_a_plan_with_slow_and_narrow_links_passes_with_every_step_proven(tmp_pat
     result = run_plan(plan, tmp_path)
     folder = result.folder
     assert result.verdict.outcome is Outcome.PASS, result.verdict.reasons
-    done: list[dict[str, Any]] = json.loads((folder / "steps.json").read_bytes())
-    assert [each["fired"] for each in done] == [True] * 3
-    assert "(asked 60 to 100)" in done[0]["proof"]
-    assert "(asked 800)" in done[1]["proof"]
-    assert "(asked 80)" in done[2]["proof"]
+    done = STEPS.read(folder) or ()
+    assert [each.fired for each in done] == [True] * 3
+    assert "(asked 60 to 100)" in done[0].proof
+    assert "(asked 800)" in done[1].proof
+    assert "(asked 80)" in done[2].proof

@@ -13,6 +13,7 @@ from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, Producer, Step, Workload, decode_plan, encode_plan
+from highwater_checker.run_folder.intents import Phase
 
 SHORT = ("--seed", 7, "--for", "10s")
 
@@ -143,9 +144,9 @@ def test_the_simulator_has_clients_of_its_own_only(client: str, tmp_path: Path) 
 def test_status_shows_what_acts_by_the_intent_log_alone(tmp_path: Path) -> None:
     log = IntentLog(tmp_path / "some-run" / "intent.jsonl", lambda: 5)
     for number in (log.begin(f.Pause("broker-0")), log.begin(f.Kill("broker-1", 100))):
-        log.write(number, "acting", node=number - 1, proof="seen")
-    log.write(2, "reverting")
-    log.write(2, "reverted", seen="running")
+        log.write(number, Phase.ACTING, node=number - 1, proof="seen")
+    log.write(2, Phase.REVERTING)
+    log.write(2, Phase.REVERTED, seen="running")
     log.close()
     result = chaos("status", "--run", "some-run", "--runs", tmp_path, "--json")
     assert result.exit_code == 0

@@ -15,6 +15,7 @@ from highwater.runs.demo import demo_plan
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import decode_plan, problems_of
 from highwater_checker.judging import judge_run
+from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 
@@ -46,6 +47,9 @@ def test_without_an_engine_the_demo_is_played_in_virtual_time_and_says_so(tmp_pa
     for name in ("report.html", "run.png", "history/p0.jsonl", "segments/broker-0"):
         assert (latest / name).exists()
     assert judge_run(latest).outcome is Outcome.PASS
+    broker, controller = STEPS.read(latest) or ()
+    assert (broker.fired, broker.acted_ms, broker.drift_ms, broker.missed) == (True, 3_000, 0, "")
+    assert (broker.node in (0, 1, 2), controller.node in (1000, 1001)) == (True, True)
     assert decode_plan((latest / "plan.json").read_bytes()) == demo_plan(Preset.FENCED, 1_000, 70)
 
 

@@ -1,4 +1,4 @@
-"""A run's small files, each read and written whole: topology, build, promises, final look, verdict.
+"""A run's small files, each read and written whole: topology, build, promises, steps, verdict, ...
 
 Fields of the topology and build may be absent: they are None then.
 """
@@ -187,6 +187,49 @@ class Excused:
     start_offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """The outcome of a plan's step.
+
+    Units: times in the plan's time; None of a step that was missed before.
+    step: encoded and decoded by highwater_chaos.plan, which alone knows its structure.
+    fired: whether it was done and acted.
+    node: the node that it acted on, None where there are several.
+    due_ms: its time, or the time of its condition and then_after_ms later.
+    begun_ms: when the work on it began.
+    acted_ms: from when on it acted.
+    done_ms: when it was proven.
+    drift_ms: how much later than due it acted.
+    proof: how it was seen to act.
+    later: its effects after the proof, as a fail-point's hit.
+    missed: why it was missed, "" of one that was done.
+    """
+
+    step: msgspec.Raw
+    fired: bool
+    node: int | None = None
+    due_ms: int | None = None
+    begun_ms: int | None = None
+    acted_ms: int | None = None
+    done_ms: int | None = None
+    drift_ms: int | None = None
+    proof: str = ""
+    later: str = ""
+    missed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Znode:
+    """A znode's content, parsed when it is JSON (text otherwise), and its metadata."""
+
+    path: str
+    data: Any
+    node_version: int
+    czxid: int
+    mzxid: int
+    ephemeral_owner: int
+
+
 PROMISES: Document[Promises] = Document("promises.json", Promises)
 REQUIREMENTS: Document[tuple[Requirement, ...]] = Document(
     "requirements.json", tuple[Requirement, ...]
@@ -207,6 +250,11 @@ PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
 BUILD: Document[RunBuild] = Document(names.BUILD, RunBuild)
 CLOCK: Document[RunStart] = Document(names.CLOCK, RunStart)
 VERDICT: Document[Verdict] = Document(names.VERDICT, Verdict)
+STEPS: Document[tuple[StepOutcome, ...]] = Document(names.STEPS, tuple[StepOutcome, ...])
+UNREACHABLE = "unreachable"
+ZNODES: Document[Mapping[str, Znode | str]] = Document(names.ZNODES, dict[str, Znode | str])
+"""ZooKeeper's tree by path. Where ZooKeeper did not answer, its error's text at UNREACHABLE alone.
+"""
 
 DOCUMENTS: tuple[Document[Any], ...] = (
     TOPOLOGY,
@@ -221,3 +269,4 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     EXCUSED,
     FILES,
 )
+"""Those that a verdict, or a table of the pipeline, is made from."""

@@ -7,6 +7,7 @@ PLAN = "plan.json"
 BUILD = "build.json"
 CLOCK = "clock.json"
 STEPS = "steps.json"
+ZNODES = "zookeeper.json"
 VERDICT = "verdict.json"
 
 LOOKS = "snapshots.jsonl"
@@ -16,6 +17,8 @@ INTENTS = "intent.jsonl"
 HISTORY = "history"
 TRACE = "trace"
 SEGMENTS = "segments"
+LOGS = "logs"
+"""The output of the nodes' processes."""
 
 
 def of_broker(broker: int) -> str:

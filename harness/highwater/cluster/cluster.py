@@ -41,10 +41,12 @@ from highwater.cluster.topology import (
     Topology,
     decode_topology,
 )
-from highwater.cluster.zookeeper_dump import Znode, dump_zookeeper
+from highwater.cluster.zookeeper_dump import dump_zookeeper
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
 from highwater.run_folder import new_run_id
 from highwater.waiting import NeverHappened, eventually
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import UNREACHABLE, ZNODES, Znode
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.messages import NodeSnapshot
 
@@ -431,26 +433,25 @@ class Cluster:
     def collect_zookeeper(self, folder: Path) -> None:
         """Write zookeeper.json; if ZooKeeper is unreachable, its error text instead."""
         try:
-            content: Any = self.zookeeper_dump()
+            znodes: Mapping[str, Znode | str] = self.zookeeper_dump()
         except NodeUnreachable as error:
-            content = {"unreachable": str(error)}
-        text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+            znodes = {UNREACHABLE: str(error)}
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "zookeeper.json").write_bytes(text + b"\n")
+        (folder / ZNODES.name).write_bytes(ZNODES.encode(znodes))
 
     def collect_node(self, node: int, folder: Path, *, segments: bool = True) -> None:
         """Copy a node's log, traces and, of a broker, segments; running or stopped."""
         spec = self.topology.node(node)
-        (folder / "logs").mkdir(parents=True, exist_ok=True)
-        (folder / "logs" / f"{spec.name}.log").write_text(self.logs(node), encoding="utf-8")
+        (folder / names.LOGS).mkdir(parents=True, exist_ok=True)
+        (folder / names.LOGS / f"{spec.name}.log").write_text(self.logs(node), encoding="utf-8")
         if spec.kind is NodeKind.ZOOKEEPER:
             return
         name = self.container_name(node)
         copy_out(
-            self._engine, name, f"{DATA_FOLDER}/trace", folder / "trace", prefix=f"{spec.name}-"
+            self._engine, name, f"{DATA_FOLDER}/trace", folder / names.TRACE, prefix=f"{spec.name}-"
         )
         if segments and spec.kind is NodeKind.BROKER:
-            self.copy_broker_data(node, folder / "segments" / spec.name)
+            self.copy_broker_data(node, folder / names.SEGMENTS / spec.name)
 
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
         """Copy a broker's log folder (partitions, checkpoints), and return the files' paths."""

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from highwater.cluster.cluster import Cluster
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import TraceEvent
 
@@ -15,4 +16,4 @@ def controllers_traces(cluster: Cluster, unread: list[str]) -> tuple[TraceEvent,
     with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
         for node in cluster.topology.controller_ids:
             cluster.collect_node(node, Path(folder))
-        return read_traces(Path(folder) / "trace", unread)
+        return read_traces(Path(folder) / names.TRACE, unread)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,19 +11,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 
 from highwater.errors import NodeUnreachable
+from highwater_checker.run_folder.documents import Znode
 from highwater_core.ids import Endpoint
-
-
-@dataclass(frozen=True, slots=True)
-class Znode:
-    """A znode's content, parsed when it is JSON (text otherwise), and its metadata."""
-
-    path: str
-    data: Any
-    node_version: int
-    czxid: int
-    mzxid: int
-    ephemeral_owner: int
 
 
 def dump_zookeeper(endpoint: Endpoint, *, timeout_s: float = 10.0) -> Mapping[str, Znode]:

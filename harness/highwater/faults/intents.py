@@ -6,17 +6,15 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
+from highwater_chaos.faults import Fault
+from highwater_checker.run_folder.intents import Intent, Phase, decode_intents, encode_intent
 
 
 class IntentLog:
     """Appends one line per step of a fault's life, each synced to the disk before it returns.
 
-    The phases of a fault, which has a number, are: intended, then acting (with its proof) or
-    not_done; reverting, then reverted or not_reverted. A fault whose last phase is intended, acting
-    or reverting may still act.
+    A fault whose last phase is intended, acting, reverting or not_reverted may still act.
     """
 
     def __init__(self, path: Path, now_ns: Callable[[], int]) -> None:
@@ -33,18 +31,31 @@ class IntentLog:
         self._lock = threading.Lock()
         self._last = _last_number(whole)
 
-    def begin(self, fault: object) -> int:
+    def begin(self, fault: Fault) -> int:
         """Write that the fault is intended, and return its number: the next one of the file."""
         with self._lock:
             self._last += 1
             number = self._last
-        self.write(number, "intended", fault=fault)
+        self._write(Intent(self._now_ns(), number, Phase.INTENDED, fault))
         return number
 
-    def write(self, number: int, phase: str, **detail: Any) -> None:
-        line = {"at_ns": self._now_ns(), "number": number, "phase": phase, **detail}
+    def write(
+        self,
+        number: int,
+        phase: Phase,
+        *,
+        node: int | None = None,
+        proof: str = "",
+        why: str = "",
+        seen: str = "",
+    ) -> None:
+        """Write that the fault comes to that phase."""
+        at_ns = self._now_ns()
+        self._write(Intent(at_ns, number, phase, node=node, proof=proof, why=why, seen=seen))
+
+    def _write(self, line: Intent[Fault]) -> None:
         with self._lock:
-            self._file.write(msgspec.json.encode(line) + b"\n")
+            self._file.write(encode_intent(line) + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
 
@@ -54,5 +65,4 @@ class IntentLog:
 
 def _last_number(content: bytes) -> int:
     """Return the highest number in the log, 0 when there is none."""
-    numbers = [msgspec.json.decode(line)["number"] for line in content.splitlines()]
-    return max(numbers, default=0)
+    return max((line.number for line in decode_intents(content)), default=0)

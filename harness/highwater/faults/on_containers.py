@@ -27,6 +27,7 @@ from highwater.faults.topics import TopicWork
 from highwater.faults.zookeeper import ZooKeeperFaults
 from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
+from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import TraceEvent
 
 _FAILED = (
@@ -53,7 +54,7 @@ class ContainerFaults:
             clients=clients,
             points=FailPointFaults(cluster, self._start_node),
             disks=FullDisks(cluster, nodes.may_have_ended),
-            links=ClusterLinks(cluster, lambda why: intents.write(0, "not_renewed", why=why)),
+            links=ClusterLinks(cluster, lambda why: intents.write(0, Phase.NOT_RENEWED, why=why)),
             zookeeper=ZooKeeperFaults(cluster, self._start_node),
             topics=TopicWork(cluster),
         )
@@ -74,7 +75,7 @@ class ContainerFaults:
         elif any(kind.better_with for kind in kinds):
             why_not = self._rooms.links.try_to_get_ready()
             if why_not:
-                self._intents.write(0, "no_helpers", why=why_not)
+                self._intents.write(0, Phase.NO_HELPERS, why=why_not)
 
     def lead_ms(self, fault: f.Fault) -> int:
         """Return how much earlier than it is to act the fault must be begun, ms."""
@@ -94,9 +95,9 @@ class ContainerFaults:
         try:
             done = KINDS[type(fault)].do(self._rooms, str(number), fault, find)
         except _FAILED as error:
-            self._intents.write(number, "not_done", why=str(error))
+            self._intents.write(number, Phase.NOT_DONE, why=str(error))
             raise NotDone(str(error)) from error
-        self._intents.write(number, "acting", node=done.node, proof=done.proof)
+        self._intents.write(number, Phase.ACTING, node=done.node, proof=done.proof)
         with self._lock:
             self._acting[number] = done
         return replace(done, revert=partial(self._revert, number))
@@ -119,14 +120,14 @@ class ContainerFaults:
             done = self._acting.pop(number, None)
         if done is None:
             return "taken back before"
-        self._intents.write(number, "reverting")
+        self._intents.write(number, Phase.REVERTING)
         try:
             seen = done.revert()
         except _FAILED as error:
-            self._intents.write(number, "not_reverted", why=str(error))
+            self._intents.write(number, Phase.NOT_REVERTED, why=str(error))
             self._problems.append(f"fault {number} was not taken back: {error}")
             return str(error)
-        self._intents.write(number, "reverted", seen=seen)
+        self._intents.write(number, Phase.REVERTED, seen=seen)
         return seen
 
     def heal_all(self) -> list[str]:

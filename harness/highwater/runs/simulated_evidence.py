@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import msgspec
-
 from highwater.run_folder import RunFolder
+from highwater_chaos.faults import Fault
 from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, RunStart
+from highwater_checker.run_folder.intents import Intent, Phase, encode_intent
 from highwater_core.events import TraceEvent
 from highwater_core.traces import encode_event
 from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
@@ -20,6 +20,8 @@ from highwater_simulator.runner import RunResult
 from highwater_simulator.trace_log import Entry
 from highwater_simulator.world import World
 
+DONE = "it was done"
+"""The proof of a simulated fault."""
 START_WALL_NS = WALL_CLOCK_START_MS * NS_PER_MS
 
 
@@ -34,7 +36,7 @@ def write_histories(
     for event in history:
         by_process.setdefault(event.process, []).append(encode(event))
     for process, lines in by_process.items():
-        write_lines(folder, f"history/{process}.jsonl", lines)
+        write_lines(folder, f"{names.HISTORY}/{process}.jsonl", lines)
 
 
 def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
@@ -49,7 +51,7 @@ def write_traces(folder: RunFolder, entries: Iterable[Entry]) -> None:
             event = replace(entry.event, ts_ns=START_WALL_NS + entry.at_ns)
             by_incarnation.setdefault(name, []).append(encode_event(event))
     for name, lines in by_incarnation.items():
-        write_lines(folder, f"trace/{name}.jsonl", lines)
+        write_lines(folder, f"{names.TRACE}/{name}.jsonl", lines)
 
 
 def write_clock(folder: RunFolder) -> None:
@@ -62,9 +64,10 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
     lines: list[bytes] = []
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
     for number, (step, at_ms) in enumerate(fired, start=1):
-        at = {"at_ns": (result.faults_begin_ns or 0) + at_ms * NS_PER_MS, "number": number}
-        lines.append(msgspec.json.encode({**at, "phase": "intended", "fault": step.do}))
-        lines.append(msgspec.json.encode({**at, "phase": "acting", "proof": "it was done"}))
+        at_ns = (result.faults_begin_ns or 0) + at_ms * NS_PER_MS
+        intended = Intent(at_ns, number, Phase.INTENDED, step.do)
+        acting: Intent[Fault] = Intent(at_ns, number, Phase.ACTING, proof=DONE)
+        lines += [encode_intent(intended), encode_intent(acting)]
     write_lines(folder, names.INTENTS, lines)
 
 
@@ -86,11 +89,11 @@ def write_segments(folder: RunFolder, world: World) -> None:
     for broker, handle in world.brokers.items():
         snapshot = world.snapshot(broker)
         for replica in () if snapshot is None else snapshot.replicas:
-            place = folder.path / "segments" / handle.name
+            place = folder.path / names.SEGMENTS / handle.name
             (place / str(replica.topic_partition)).mkdir(parents=True, exist_ok=True)
             for path in handle.disk.paths(str(replica.topic_partition)):
                 content = bytes(handle.disk.content(path) or b"")
-                folder.write_bytes(f"segments/{handle.name}/{path}", content)
+                folder.write_bytes(f"{names.SEGMENTS}/{handle.name}/{path}", content)
 
 
 def write_lines(folder: RunFolder, name: str, lines: Iterable[bytes]) -> None:

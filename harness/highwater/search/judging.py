@@ -58,10 +58,16 @@ def steps_of(result: RunResult) -> Iterator[tuple[Step, bool, str]]:
     """Yield each step, whether it was done, and its outcome."""
     for step in result.outcome.fired:
         yield step, True, "done"
+    for step, why in steps_missed(result):
+        yield step, False, f"missed: {why}"
+
+
+def steps_missed(result: RunResult) -> Iterator[tuple[Step, str]]:
+    """Yield each step that was not done, and why."""
     for step in result.outcome.missed:
-        yield step, False, "missed: there was nobody, or nothing, to do it to"
+        yield step, "there was nobody, or nothing, to do it to"
     for step in result.outcome.not_reached:
-        yield step, False, "missed: its moment never came"
+        yield step, "its moment never came"
 
 
 def expected_of(found: Found | None, bug: str) -> Expected:

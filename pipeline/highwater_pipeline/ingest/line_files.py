@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 from highwater_checker.history import HistoryEvent, OpenOperations
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
+from highwater_checker.run_folder.intents import Intent
 from highwater_core.events import TraceEvent
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
 from highwater_pipeline.ingest.details import BOUNDS, typed_details
@@ -72,15 +73,10 @@ class WrongLine(Exception):
 
 
 class _Fault(msgspec.Struct):
+    """A fault as far as the table has it: its kind, and its node as the plan names it."""
+
     fault: str
     node: str | None = None
-
-
-class _Intent(msgspec.Struct):
-    at_ns: int
-    number: int
-    phase: str
-    fault: _Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +241,12 @@ def _probes(file: LineFile, at: Decoded) -> Sequence[Row]:
 
 
 def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
-    intent: _Intent = at.value
+    intent: Intent[_Fault] = at.value
     return [
         {
             "run_id": file.run_id,
             "number": intent.number,
-            "phase": intent.phase,
+            "phase": intent.phase.value,
             "at_ns": intent.at_ns,
             "fault": None if intent.fault is None else intent.fault.fault,
             "node": None if intent.fault is None else intent.fault.node,
@@ -273,7 +269,7 @@ FORMATS = {
         Format(EVENTS, msgspec.json.Decoder(TraceEvent), _each(_events)),
         Format(SEEN, msgspec.json.Decoder(Look), _each(_seen)),
         Format(PROBES, msgspec.json.Decoder(Probe), _each(_probes)),
-        Format(FAULTS, msgspec.json.Decoder(_Intent), _each(_faults)),
+        Format(FAULTS, msgspec.json.Decoder(Intent[_Fault]), _each(_faults)),
     )
 }
 """By the table's name."""

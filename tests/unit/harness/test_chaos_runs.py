@@ -24,6 +24,7 @@ from highwater_chaos.plan import Observed, Plan, Step, Topic, When, Workload, en
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
 from highwater_chaos.words import say_fault
+from highwater_checker.run_folder.intents import Phase
 from highwater_checker.verdict import Outcome, Verdict
 
 
@@ -249,14 +250,14 @@ def test_faults_whose_end_is_not_told_act(tmp_path: Path) -> None:
     log = IntentLog(path, lambda: next(times))
     numbers = [log.begin(f.Pause(f"broker-{each}", 50)) for each in range(5)]
     for number in numbers[:4]:
-        log.write(number, "acting", node=number, proof="paused")
-    log.write(numbers[1], "reverting")
-    log.write(numbers[1], "reverted", seen="running")
-    log.write(numbers[2], "reverting")
-    log.write(numbers[2], "not_reverted", why="no answer")
-    log.write(0, "not_renewed", why="a helper did not run")
+        log.write(number, Phase.ACTING, node=number, proof="paused")
+    log.write(numbers[1], Phase.REVERTING)
+    log.write(numbers[1], Phase.REVERTED, seen="running")
+    log.write(numbers[2], Phase.REVERTING)
+    log.write(numbers[2], Phase.NOT_REVERTED, why="no answer")
+    log.write(0, Phase.NOT_RENEWED, why="a helper did not run")
     refused = log.begin(f.Kill("broker-9"))
-    log.write(refused, "not_done", why="nobody is that now")
+    log.write(refused, Phase.NOT_DONE, why="nobody is that now")
     log.close()
     found = acting_faults(path)
     assert [(each.number, each.phase) for each in found] == [

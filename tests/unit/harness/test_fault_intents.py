@@ -11,6 +11,7 @@ import pytest
 from highwater.faults.intents import IntentLog
 from highwater.runs.chaos.acting import acting_faults
 from highwater_chaos import faults as f
+from highwater_checker.run_folder.intents import Phase
 
 
 def test_each_phase_is_a_line_that_is_synced_when_the_call_returns(
@@ -22,7 +23,7 @@ def test_each_phase_is_a_line_that_is_synced_when_the_call_returns(
     times = iter((5, 7, 9))
     log = IntentLog(path, lambda: next(times))
     first = log.begin(f.Kill("broker-0", 100))
-    log.write(first, "acting", node=0, proof="exit code 137")
+    log.write(first, Phase.ACTING, node=0, proof="exit code 137")
     assert log.begin(f.Pause("broker-1")) == 2
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["at_ns"], line["number"], line["phase"]) for line in lines] == [

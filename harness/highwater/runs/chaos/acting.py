@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from highwater.errors import NoSuchRun
 from highwater_chaos.faults import Fault
+from highwater_checker.run_folder.intents import Intent, Phase, read_intents
 
-OPEN_PHASES = ("intended", "acting", "reverting", "not_reverted")
+OPEN_PHASES = (Phase.INTENDED, Phase.ACTING, Phase.REVERTING, Phase.NOT_REVERTED)
 """The phases after which a fault may act."""
 
 
@@ -30,31 +29,6 @@ def choose_run(runs: Path, asked: str, up: Sequence[str]) -> str:
     return up[0] if up else (runs / "latest").resolve().name
 
 
-class IntentLine(msgspec.Struct, frozen=True):
-    """One line of the log; unknown fields are skipped."""
-
-    at_ns: int
-    number: int
-    phase: str
-    fault: Fault | None = None
-    node: int | None = None
-    proof: str = ""
-    why: str = ""
-
-
-def read_intents(path: Path) -> list[IntentLine]:
-    """Return the log's lines, in order.
-
-    An unfinished last line is left out: its phase had not begun.
-
-    Raises:
-        OSError: there is no such file.
-        msgspec.DecodeError: another line is malformed.
-    """
-    lines = path.read_bytes().split(b"\n")[:-1]  # the last is "", or was not finished
-    return [msgspec.json.decode(line, type=IntentLine) for line in lines]
-
-
 @dataclass(frozen=True, slots=True)
 class ActingFault:
     """A fault that may act.
@@ -65,7 +39,7 @@ class ActingFault:
 
     number: int
     fault: Fault
-    phase: str
+    phase: Phase
     since_ns: int
     node: int | None
     proof: str
@@ -74,13 +48,13 @@ class ActingFault:
 
 def acting_faults(path: Path) -> list[ActingFault]:
     """Return the faults that may act, by their numbers; raises what read_intents does."""
-    begun: dict[int, IntentLine] = {}
-    proven: dict[int, IntentLine] = {}
-    last: dict[int, IntentLine] = {}
-    for line in read_intents(path):
+    begun: dict[int, Intent[Fault]] = {}
+    proven: dict[int, Intent[Fault]] = {}
+    last: dict[int, Intent[Fault]] = {}
+    for line in read_intents(path, Fault):
         if line.fault is not None:
             begun[line.number] = line
-        if line.phase == "acting":
+        if line.phase is Phase.ACTING:
             proven[line.number] = line
         last[line.number] = line
     return [

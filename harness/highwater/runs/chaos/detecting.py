@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from highwater.runs.chaos.acting import read_intents
 from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos.plan import Plan
 from highwater_checker.finding import Finding
 from highwater_checker.history import HistoryEvent
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, BadDocument
 from highwater_checker.run_folder.histories import read_history
+from highwater_checker.run_folder.intents import Phase, read_intents
 from highwater_checker.run_folder.lines import read_traces
-from highwater_checker.run_folder.names import INTENTS
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind, TraceEvent
 
@@ -74,8 +74,8 @@ def _to_violation_s(folder: Path, findings: Sequence[Finding]) -> float | None:
     fault_ns = _first_proven_ns(folder)
     if fault_ns is None:
         return None
-    reads = [e for path in (folder / "history").glob("c*.jsonl") for e in read_history(path)]
-    traces = _by_run_time(folder, read_traces(folder / "trace"))
+    reads = [e for path in (folder / names.HISTORY).glob("c*.jsonl") for e in read_history(path)]
+    traces = _by_run_time(folder, read_traces(folder / names.TRACE))
     violated_ns = first_violation_ns(findings, traces, reads, fault_ns)
     return None if violated_ns is None else (violated_ns - fault_ns) / _NS_PER_S
 
@@ -139,8 +139,8 @@ def _repeated_epochs(events: Sequence[tuple[int, TraceEvent]]) -> Iterator[int]:
 
 
 def _first_proven_ns(folder: Path) -> int | None:
-    lines = read_intents(folder / INTENTS)
-    return next((line.at_ns for line in lines if line.phase == "acting"), None)
+    lines = read_intents(folder / names.INTENTS)
+    return next((line.at_ns for line in lines if line.phase is Phase.ACTING), None)
 
 
 def _by_run_time(folder: Path, traces: Sequence[TraceEvent]) -> list[tuple[int, TraceEvent]]:

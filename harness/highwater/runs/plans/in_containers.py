@@ -38,8 +38,13 @@ from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
 from highwater_checker.looks import Look, leaderships
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import FINAL_LOOK, PROMISES, REQUIREMENTS, TOPOLOGY
-from highwater_checker.run_folder.names import INTENTS, PROBES
+from highwater_checker.run_folder.documents import (
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+    STEPS,
+    TOPOLOGY,
+)
 from highwater_checker.verdict import Requirement
 from highwater_client.load_job import LoadJob
 from highwater_core.events import TraceEvent
@@ -158,7 +163,7 @@ class _Run:
             workload=self._plan.workload,
             seed=self._plan.seed,
             start_ns=self._clock.start_monotonic_ns,
-            history_folder=str(self._folder.path / "history"),
+            history_folder=str(self._folder.path / names.HISTORY),
         )
         with LoadProcess(job, self._folder.path, self._client) as load:
             self._load = load
@@ -178,7 +183,7 @@ class _Run:
                 self._looks, _ = self._observer.stop()
 
     def _do_faults(self, load: LoadProcess) -> None:
-        intents = IntentLog(self._folder.path / INTENTS, self._clock.now_ns)
+        intents = IntentLog(self._folder.path / names.INTENTS, self._clock.now_ns)
         faults = ContainerFaults(self._cluster, intents, load)
         try:
             faults.get_ready(step.do for step in self._plan.steps)
@@ -221,7 +226,7 @@ class _Run:
                 for topic in self._plan.workload.topics
                 for partition in range(topic.partitions)
             ],
-            self._folder.path / PROBES,
+            self._folder.path / names.PROBES,
             self._observer.latest,
             self._clock.now_ns,
         )
@@ -289,7 +294,7 @@ class _Run:
         self._requirements += required
         folder.write(REQUIREMENTS, tuple(self._requirements))
         folder.write(FINAL_LOOK, self._final_look)
-        folder.write_json(names.STEPS, [_record(done) for done in self._steps])
+        folder.write(STEPS, tuple(done.outcome() for done in self._steps))
         steps = tuple(str(each) for each in self._steps)
         return conclude(folder, self._plan, False, list(self._marks()), changes, notes, steps)
 
@@ -333,19 +338,3 @@ def _no_news() -> tuple[TraceEvent, ...]:
 
 def _is_to_break(plan: Plan) -> bool:
     return plan.expected is not None and plan.expected.verdict == "fail"
-
-
-def _record(done: StepDone) -> dict[str, object]:
-    return {
-        "step": done.step,
-        "fired": done.has_fired,
-        "node": done.node,
-        "due_ms": done.due_ms,
-        "begun_ms": done.begun_ms,
-        "acted_ms": done.acted_ms,
-        "done_ms": done.done_ms,
-        "drift_ms": done.drift_ms,
-        "proof": done.proof,
-        "later": done.later,
-        "missed": done.missed,
-    }

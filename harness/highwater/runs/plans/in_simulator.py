@@ -15,6 +15,7 @@ from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
 from highwater.runs.plans.simulated_looks import SimulatedObserver
 from highwater.runs.simulated_evidence import (
+    DONE,
     look_at,
     write_clock,
     write_histories,
@@ -24,7 +25,7 @@ from highwater.runs.simulated_evidence import (
     write_segments,
     write_traces,
 )
-from highwater.search.judging import requirements_of, steps_of, watched
+from highwater.search.judging import requirements_of, steps_missed, steps_of, watched
 from highwater.search.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_step
@@ -33,6 +34,7 @@ from highwater_checker.run_folder.documents import (
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
+    STEPS,
     TOPOLOGY,
     WATCHED,
     Excused,
@@ -106,9 +108,10 @@ def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulat
     observer.tell_what_was_done()
     write_looks(folder, observer.looks)
     begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
-    changes, required = takeovers(
-        plan, _steps_done(result), observer.looks, begin_ns, session_timeout_ms
-    )
+    done = _steps_done(result)
+    changes, required = takeovers(plan, done, observer.looks, begin_ns, session_timeout_ms)
+    missed = [StepDone(step, missed=why) for step, why in steps_missed(result)]
+    folder.write(STEPS, tuple(each.outcome() for each in (*done, *missed)))
     folder.write(REQUIREMENTS, (*requirements_of(result), *required))
     _write_evidence(folder, result)
     return Simulated(result, observer.marks, changes)
@@ -120,7 +123,7 @@ def _steps_done(result: RunResult) -> list[StepDone]:
     nodes = {note.what: note.detail.get("on") for note in notes if note.who == "plan"}
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
     return [
-        StepDone(step, at_ms, at_ms, at_ms, at_ms, nodes.get(say_step(step)), "done", "")
+        StepDone(step, at_ms, at_ms, at_ms, at_ms, nodes.get(say_step(step)), DONE, "")
         for step, at_ms in fired
     ]
 

@@ -23,6 +23,7 @@ from highwater.errors import HarnessError
 from highwater.faults.done import NotDone, prove
 from highwater.runs.stock.libraries import ClientKind
 from highwater_checker.history import incarnation_of, process_name
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.histories import torn_histories
 from highwater_client.load_job import LoadJob, encode_job
 from highwater_client.running_load import LoadReport
@@ -149,7 +150,7 @@ class _Incarnation:
         self.latest = LoadReport()
         path = folder / job.file_name
         path.write_bytes(encode_job(job))
-        self._log_path = folder / "logs" / f"{process_name('clients', job.incarnation)}.log"
+        self._log_path = folder / names.LOGS / f"{process_name('clients', job.incarnation)}.log"
         self._log: IO[bytes] = self._log_path.open("wb")
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
             [sys.executable, "-m", *_program(kind), str(path)],

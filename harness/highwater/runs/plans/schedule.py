@@ -8,12 +8,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from highwater.faults.done import Done, Find, NotDone
 from highwater.runs.plans.conditions import Waiting, find_node
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Step
 from highwater_chaos.words import say_fault, say_step
 from highwater_checker.looks import Look
+from highwater_checker.run_folder.documents import StepOutcome
 from highwater_core.events import TraceEvent
 
 POLL_S = 0.01
@@ -70,6 +73,22 @@ class StepDone:
         if self.acted_ms is None or self.due_ms is None:
             return None
         return self.acted_ms - self.due_ms
+
+    def outcome(self) -> StepOutcome:
+        """Return the step's outcome so far, as the run's folder has it."""
+        return StepOutcome(
+            step=msgspec.Raw(msgspec.json.encode(self.step)),
+            fired=self.has_fired,
+            node=self.node,
+            due_ms=self.due_ms,
+            begun_ms=self.begun_ms,
+            acted_ms=self.acted_ms,
+            done_ms=self.done_ms,
+            drift_ms=self.drift_ms,
+            proof=self.proof,
+            later=self.later,
+            missed=self.missed,
+        )
 
     def __str__(self) -> str:
         if self.missed:

@@ -1,0 +1,79 @@
+"""The log of a run's faults, intent.jsonl: a line for each phase of each fault.
+
+Ordering: the line of a phase is on the disk before the phase begins.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+F = TypeVar("F")
+
+
+class Phase(StrEnum):
+    """A phase of a fault's life: its first, and the ones that may follow."""
+
+    INTENDED = "intended"
+    """Then acting, or not_done."""
+    ACTING = "acting"
+    """It was done, and is proven. Then reverting."""
+    NOT_DONE = "not_done"
+    REVERTING = "reverting"
+    """Then reverted, or not_reverted."""
+    REVERTED = "reverted"
+    NOT_REVERTED = "not_reverted"
+    NO_HELPERS = "no_helpers"
+    """Of no fault, number 0: faults are done without the helpers that they are better with."""
+    NOT_RENEWED = "not_renewed"
+    """Of no fault, number 0: rules of links were not renewed in time."""
+
+
+class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
+    """One line of the log.
+
+    Units: at_ns is the run's time.
+    number: the fault's, from 1.
+    fault: of the phase intended; as highwater_chaos.faults encodes it, whose structure readers give
+        as far as they need it.
+    node, proof: of the phase acting: the node that the fault acts on, None where there are several,
+        and how it is seen to act.
+    why: of a phase that did not succeed.
+    seen: of the phase reverted: how the fault is seen to be gone.
+    """
+
+    at_ns: int
+    number: int
+    phase: Phase
+    fault: F | None = None
+    node: int | None = None
+    proof: str = ""
+    why: str = ""
+    seen: str = ""
+
+
+def encode_intent(intent: Intent[Any]) -> bytes:
+    """Return one line of JSON, without its newline."""
+    return msgspec.json.encode(intent)
+
+
+def read_intents(path: Path, fault: Any = Any) -> list[Intent[Any]]:
+    """Return the log's lines, in order, with faults of that type.
+
+    An unfinished last line is left out: its phase had not begun.
+
+    Raises:
+        OSError: there is no such file.
+        msgspec.DecodeError: another line is malformed.
+    """
+    return decode_intents(path.read_bytes(), fault)
+
+
+def decode_intents(content: bytes, fault: Any = Any) -> list[Intent[Any]]:
+    """Return what read_intents does, of a file's content."""
+    decoder: msgspec.json.Decoder[Intent[Any]] = msgspec.json.Decoder(Intent[fault])
+    lines = content.split(b"\n")[:-1]  # the last is "", or was not finished
+    return [decoder.decode(line) for line in lines]
