@@ -5,8 +5,10 @@
 
 highwater_cluster is a test's own; highwater_module_cluster serves all tests of a module, its
 topology from `pytestmark`. highwater_zookeeper is one bare ZooKeeper server for the session.
-When a test fails, the logs, traces and snapshots of its clusters go to a folder below runs/, and
-the report names it. Nothing of the harness is imported before a test asks for it.
+At the end of its tests a cluster is judged from its folder below runs/. A verdict that the marker
+does not allow is an error of the last test; pytest's summary lists all verdicts. When a test fails,
+its clusters' snapshots are stored before that. Nothing of the harness is imported before a test
+asks for it.
 """
 
 from __future__ import annotations
@@ -14,25 +16,35 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from highwater.cluster.cluster import Cluster
+    from highwater.cluster.topology import Topology
+    from highwater.runs.judged.cluster import JudgedCluster
     from highwater_core.ids import Endpoint
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
 """Set to 1: a test that needs an engine fails without one, where it would be skipped."""
+VERDICT_PROPERTY = "highwater"
+"""The name of a verdict among a report's user properties, and so in junit.xml."""
 _NEEDS_ENGINE = frozenset({"highwater_cluster", "highwater_module_cluster", "highwater_zookeeper"})
+_NO_FAILURE = ("pass", "unknown")
+_NOT_REPORTED = pytest.StashKey[list[str]]()
+"""Verdicts that no test's report has yet."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "highwater(**topology): what highwater_cluster brings up: fields of highwater.Topology",
+        "highwater(verdict_in=('pass', 'unknown'), **topology): what highwater_cluster brings up: "
+        "fields of highwater.Topology; and the verdicts with which its test passes, () for any "
+        "without judging",
     )
+    config.stash[_NOT_REPORTED] = []
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -57,17 +69,37 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         for cluster in _clusters_of(item):
             report.sections.append(("highwater", _store_evidence(cluster, item.nodeid)))
+    if report.when == "teardown":
+        told = item.config.stash[_NOT_REPORTED]
+        report.user_properties += [(VERDICT_PROPERTY, text) for text in told]
+        told.clear()
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the verdicts of all clusters, also of those that other workers ran."""
+    reports = [each for group in terminalreporter.stats.values() for each in group]
+    verdicts = [
+        text
+        for report in reports
+        if getattr(report, "when", "") == "teardown"
+        for name, text in report.user_properties
+        if name == VERDICT_PROPERTY
+    ]
+    if verdicts:
+        terminalreporter.section("verdicts of clusters")
+        for text in dict.fromkeys(verdicts):
+            terminalreporter.write_line(text)
+
+
 @pytest.fixture
-def highwater_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def highwater_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     """A running cluster of the test's own."""
     yield from _running_cluster(request)
 
 
 @pytest.fixture(scope="module")
-def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     """A running cluster that the tests of a module share."""
     yield from _running_cluster(request)
 
@@ -81,20 +113,63 @@ def highwater_zookeeper() -> Iterator[Endpoint]:
         yield endpoint
 
 
-def _running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    from highwater.cluster.cluster import Cluster
+@dataclass(frozen=True)
+class _Wanted:
+    """What the marker asks for. verdict_in: the outcomes that are no error."""
+
+    topology: Topology
+    verdict_in: frozenset[str]
+
+
+def _wanted(request: pytest.FixtureRequest) -> _Wanted:
     from highwater.cluster.topology import Topology
-    from highwater.run_folder import new_run_id
+    from highwater_checker.verdict import Outcome
+    from highwater_core.config import Preset
 
     marker = request.node.get_closest_marker("highwater")
     fields = dict(marker.kwargs) if marker is not None else {}
+    verdict_in = fields.pop("verdict_in", _NO_FAILURE)
     if "preset" in fields:
-        from highwater_core.config import Preset
-
         fields["preset"] = Preset(fields["preset"])
-    with Cluster(Topology(**fields), new_run_id("test")) as cluster:
+    return _Wanted(Topology(**fields), frozenset(Outcome(each).value for each in verdict_in))
+
+
+def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
+    from highwater.project import runs_root
+    from highwater.run_folder import new_run_id
+    from highwater.runs.judged.cluster import JudgedCluster
+
+    wanted = _wanted(request)
+    with JudgedCluster(wanted.topology, runs_root() / new_run_id("test")) as cluster:
         cluster.start()
+        (cluster.folder / "test.txt").write_text(request.node.nodeid + "\n", encoding="utf-8")
         yield cluster
+        if wanted.verdict_in:
+            _judge(request, cluster, wanted.verdict_in)
+
+
+def _judge(
+    request: pytest.FixtureRequest, cluster: JudgedCluster, verdict_in: frozenset[str]
+) -> None:
+    """Judge the cluster, report the verdict, and fail where it is none of those.
+
+    Raises:
+        pytest.fail.Exception: it is another one.
+    """
+    from highwater.errors import HarnessError
+    from highwater.runs.judged.words import say_verdict
+    from highwater_checker.verdict import Outcome
+
+    try:
+        verdict = cluster.judge()
+    except HarnessError as error:
+        outcome, text = Outcome.UNKNOWN, f"{request.node.nodeid}: unknown: {error}"
+    else:
+        outcome, text = verdict.outcome, say_verdict(request.node.nodeid, cluster.folder, verdict)
+    request.config.stash[_NOT_REPORTED].append(text)
+    if outcome.value not in verdict_in:
+        allowed = " or ".join(sorted(verdict_in))
+        pytest.fail(f"the verdict is not {allowed}: {text}", pytrace=False)
 
 
 @cache
@@ -110,25 +185,23 @@ def _engine_is_missing() -> str:
     return ""
 
 
-def _clusters_of(item: pytest.Item) -> list[Cluster]:
+def _clusters_of(item: pytest.Item) -> list[JudgedCluster]:
     """Return the clusters among the test's fixtures; none when no test made one so far."""
     values: dict[str, Any] = getattr(item, "funcargs", {})
-    found = [value for value in values.values() if type(value).__name__ == "Cluster"]
+    found = [value for value in values.values() if type(value).__name__ == "JudgedCluster"]
     if not found:
         return []
-    from highwater.cluster.cluster import Cluster
+    from highwater.runs.judged.cluster import JudgedCluster
 
-    return [value for value in found if isinstance(value, Cluster)]
+    return [value for value in found if isinstance(value, JudgedCluster)]
 
 
-def _store_evidence(cluster: Cluster, test: str) -> str:
+def _store_evidence(cluster: JudgedCluster, test: str) -> str:
     """Return the evidence's folder, or why there is none; it must not hide the test's own error."""
-    from highwater.project import runs_root
-
-    folder = runs_root() / cluster.run_id
+    folder = cluster.folder
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "test.txt").write_text(test + "\n", encoding="utf-8")
+        with (folder / "failed.txt").open("a", encoding="utf-8") as failed:
+            failed.write(test + "\n")
         cluster.collect_live(folder)
     except Exception:  # noqa: BLE001  (shown in the report, beside the test's own failure)
         return f"evidence in {folder} is incomplete:\n{traceback.format_exc()}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from highwater.cluster.zookeeper_dump import dump_zookeeper, four_letter_word
+from highwater_checker.judging import judge_run
+from highwater_checker.run_folder.documents import VERDICT
+from highwater_checker.verdict import Outcome
 from highwater_core.ids import Endpoint
 
 A_CLUSTER_TEST = """
@@ -35,6 +40,60 @@ def test_one(highwater_module_cluster):
 def test_two(highwater_module_cluster):
     assert [highwater_module_cluster.run_id] == seen
 """
+A_KILL_UNDER_LOAD = """
+import pytest
+from highwater import create_topic
+
+@pytest.mark.highwater(brokers=3, session_timeout_ms=2000, verdict_in=["pass"])
+def test_a_killed_leader(highwater_cluster):
+    cluster = highwater_cluster
+    create_topic(cluster, "orders", replicas=[(0, 1, 2)], config={"min.insync.replicas": "2"})
+    producer, consumer = cluster.producer(), cluster.consumer("orders")
+    send(producer, range(50))
+    cluster.kill(0)
+    send(producer, range(50, 100))
+    assert len(consumer.consume(100, timeout=30)) == 100
+    cluster.start_node(0)
+
+def send(producer, numbers):
+    for number in numbers:
+        producer.produce("orders", f"order {number}", partition=0)
+    assert producer.flush(30) == 0
+"""
+STOCK_CLIENTS_ALONE = """
+import pytest
+from confluent_kafka import Producer
+from highwater import create_topic
+
+@pytest.mark.highwater(brokers=1, controllers=1)
+def test_no_history(highwater_cluster):
+    create_topic(highwater_cluster, "orders", replication_factor=1)
+    producer = Producer({"bootstrap.servers": highwater_cluster.bootstrap})
+    producer.produce("orders", "an order")
+    assert producer.flush(30) == 0
+"""
+A_LOST_RECORD = """
+import pytest
+from highwater import create_topic, eventually
+
+@pytest.mark.highwater(
+    brokers=2, controllers=1, session_timeout_ms=2000, toggles={"unclean_election": True}
+)
+def test_that_does_not_look(highwater_cluster):
+    cluster = highwater_cluster
+    create_topic(cluster, "orders", replicas=[(0, 1)])
+    producer = cluster.producer()
+    cluster.kill(1)
+    producer.produce("orders", "the only order", partition=0)
+    assert producer.flush(30) == 0
+    cluster.kill(0)
+    cluster.start_node(1)
+    eventually(lambda: leader(cluster) == 1, within=60)
+    cluster.start_node(0)
+
+def leader(cluster):
+    return cluster.zookeeper_dump()["/brokers/topics/orders/partitions/0/state"].data["leader"]
+"""
 
 
 def run_pytest(folder: Path, content: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +105,7 @@ def run_pytest(folder: Path, content: str, **environment: str) -> subprocess.Com
         env={**os.environ, "HIGHWATER_REQUIRE_DOCKER": "0", **environment},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=500,
         check=False,
     )
 
@@ -70,7 +129,7 @@ def test_where_an_engine_is_required_its_absence_is_a_failure(tmp_path: Path) ->
 
 
 @pytest.mark.docker
-def test_a_failed_tests_cluster_leaves_its_evidence_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_tests_cluster_leaves_its_evidence(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, A_FAILING_TEST)
     assert result.returncode == 1, result.stdout
     assert "logs, traces and snapshots: " in result.stdout
@@ -79,6 +138,58 @@ def test_a_failed_tests_cluster_leaves_its_evidence_and_nothing_else(tmp_path: P
     assert (folder / "test.txt").read_text() == "test_example.py::test_that_fails\n"
     assert '"preset": "v3"' in (folder / "snapshots.json").read_text()
     assert (folder / "trace" / "broker-0-1.jsonl").stat().st_size > 0
+
+
+@pytest.mark.docker
+def test_a_tests_verdict_is_the_judges_also_on_a_copy_of_its_folder(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, A_KILL_UNDER_LOAD)
+    assert result.returncode == 0, result.stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"test_example.py::test_a_killed_leader: pass, {folder}" in result.stdout
+    lines = (folder / "intent.jsonl").read_text().splitlines()
+    intents = [json.loads(line) for line in lines]
+    assert [each["phase"] for each in intents] == ["intended", "acting", "reverting", "reverted"]
+    assert intents[0]["fault"]["fault"] == "kill"
+    assert intents[1]["node"] == 0
+    copied = tmp_path / "elsewhere"
+    shutil.move(folder, copied)
+    verdict = judge_run(copied)
+    assert VERDICT.encode(verdict) == (copied / VERDICT.name).read_bytes()
+    examined = {check.check: check.examined for check in verdict.checks}
+    assert examined["acknowledged records are on every replica (I1)"] == 300
+    assert examined["c0: what was read stays, and all was read (I9)"] == 100
+    _cut_the_log(copied / "segments" / "broker-1" / "orders-0" / f"{0:020}.log")
+    assert judge_run(copied).outcome is not Outcome.PASS
+
+
+def _cut_the_log(log: Path) -> None:
+    log.write_bytes(log.read_bytes()[:-1])
+
+
+@pytest.mark.docker
+def test_without_a_history_a_verdict_says_what_was_checked_and_what_is_not_known(
+    tmp_path: Path,
+) -> None:
+    result = run_pytest(tmp_path, STOCK_CLIENTS_ALONE)
+    assert result.returncode == 0, result.stdout
+    assert "test_no_history: unknown, " in result.stdout
+    assert "checked, nothing found: one leader per leader epoch (I7), " in result.stdout
+    assert "whether acknowledged records were lost, repeated or reordered is not known" in (
+        result.stdout
+    )
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert judge_run(folder).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.docker
+def test_a_lost_record_fails_a_test_that_did_not_notice_it(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, A_LOST_RECORD)
+    assert result.returncode == 1, result.stdout
+    assert "1 passed, 1 error" in result.stdout
+    assert "the verdict is not pass or unknown: " in result.stdout
+    assert "'the only order' was acknowledged; there is nothing" in result.stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert judge_run(folder).outcome is Outcome.FAIL
 
 
 @pytest.mark.docker

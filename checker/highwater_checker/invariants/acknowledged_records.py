@@ -11,6 +11,8 @@ from highwater_checker.history import Acknowledged
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 
+CHECK = "acknowledged records are on every replica (I1)"
+
 
 def check_acknowledged_records(
     acknowledged: Sequence[Acknowledged], replicas: Iterable[ReplicaLog]
@@ -44,7 +46,7 @@ def check_acknowledged_records(
                 what = Wording.LOST.filled(value=ack.value, held=found)
                 findings.append(_finding(ack, what, replica.broker_id))
     return CheckResult(
-        check="acknowledged records are on every replica (I1)",
+        check=CHECK,
         examined=examined,
         findings=tuple(findings),
     )

@@ -66,6 +66,7 @@ class ClientHistory:
         offset: int = -1,
         error: str = "",
         tries: int = 0,
+        key: str = "",
     ) -> None:
         """Write one line; nothing once the history is closed: a later outcome stays unknown.
 
@@ -88,6 +89,7 @@ class ClientHistory:
                     offset,
                     error,
                     tries,
+                    key=key,
                 )
             )
             if kind is OperationType.INVOKE:

@@ -1,0 +1,132 @@
+"""The cluster of a test, whose evidence is recorded from its start and judged at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import docker
+
+from highwater.cluster.cluster import READY_WITHIN_S, STOP_WITHIN_S, Cluster
+from highwater.cluster.topology import Topology
+from highwater.errors import HarnessError
+from highwater.run_folder import RunFolder
+from highwater.runs.judged.consuming import RecordedConsumer
+from highwater.runs.judged.faults_by_hand import ENDS, FaultsByHand
+from highwater.runs.judged.producing import RecordedProducer
+from highwater.runs.judged.recording import Recording
+from highwater.runs.plans.outcome import list_evidence
+from highwater_chaos import faults as f
+from highwater_checker.judging import judge_run
+from highwater_checker.run_folder.documents import VERDICT
+from highwater_checker.verdict import Verdict
+
+
+class JudgedCluster(Cluster):
+    """A cluster whose folder has what `judge_run` needs; `judge` ends the run.
+
+    What its own functions do to nodes has intents in the folder. Only clients that it made, by
+    `producer` and `consumer`, have histories.
+    """
+
+    def __init__(
+        self, topology: Topology, folder: Path, *, engine: docker.DockerClient | None = None
+    ) -> None:
+        """folder: is made by `start`; its name is the run's id."""
+        super().__init__(topology, folder.name, engine=engine)
+        self.folder = folder
+        self._recording: Recording | None = None
+
+    def start(self, *, ready_within_s: float = READY_WITHIN_S) -> Self:
+        """Bring the cluster up, and record from now on.
+
+        Raises:
+            ClusterStartFailed: it did not come up; there is no folder then.
+        """
+        super().start(ready_within_s=ready_within_s)
+        self._recording = Recording(self, RunFolder(self.folder))
+        return self
+
+    def stop(self) -> None:
+        if self._recording is not None:
+            self._recording.end()
+        super().stop()
+
+    # ------------------------------------------------------------ clients with a history
+
+    def producer(self, config: Mapping[str, Any] | None = None) -> RecordedProducer:
+        """Return a producer of librdkafka with this configuration; its sends are judged."""
+        return self._recorded.producer(config or {})
+
+    def consumer(self, topic: str, config: Mapping[str, Any] | None = None) -> RecordedConsumer:
+        """Return a consumer that reads all of an existing topic; its reads are judged.
+
+        At the end of the run it reads on until it has read all.
+        """
+        return self._recorded.consumer(topic, config or {})
+
+    # ------------------------------------------------------------ faults, with their intents
+
+    def kill(self, node: int) -> None:
+        with self._faults.doing(node, f.Kill(self._name(node))):
+            super().kill(node)
+
+    def terminate(self, node: int, *, within_s: int = STOP_WITHIN_S) -> int:
+        with self._faults.doing(node, f.Terminate(self._name(node))):
+            return super().terminate(node, within_s=within_s)
+
+    def start_node(self, node: int) -> None:
+        with self._faults.undoing(node, *ENDS):
+            super().start_node(node)
+
+    def pause(self, node: int) -> None:
+        with self._faults.doing(node, f.Pause(self._name(node))):
+            super().pause(node)
+
+    def unpause(self, node: int) -> None:
+        with self._faults.undoing(node, f.Pause):
+            super().unpause(node)
+
+    def cut_off(self, node: int) -> None:
+        with self._faults.doing(node, f.Isolate(self._name(node))):
+            super().cut_off(node)
+
+    def rejoin(self, node: int) -> None:
+        with self._faults.undoing(node, f.Isolate):
+            super().rejoin(node)
+
+    # ------------------------------------------------------------ the end
+
+    def judge(self) -> Verdict:
+        """End the run: stop its nodes, copy their files into the folder, and judge it.
+
+        Nodes that the test left down stay so.
+
+        Raises:
+            HarnessError: the test removed its cluster, so that there is nothing to judge.
+        """
+        recording = self._recorded
+        if all(self.status(node) == "gone" for node in self.node_ids):
+            raise HarnessError("its cluster was removed before its end, and cannot be judged")
+        recording.conclude()
+        self.collect(self.folder)
+        list_evidence(recording.folder)
+        verdict = judge_run(self.folder)
+        recording.folder.write(VERDICT, verdict)
+        return verdict
+
+    # ------------------------------------------------------------ inside
+
+    @property
+    def _recorded(self) -> Recording:
+        if self._recording is None:
+            raise HarnessError("the cluster was not started: nothing is recorded")
+        return self._recording
+
+    @property
+    def _faults(self) -> FaultsByHand:
+        return self._recorded.faults
+
+    def _name(self, node: int) -> str:
+        return self.topology.node(node).name

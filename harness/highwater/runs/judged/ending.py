@@ -1,0 +1,128 @@
+"""The end of a test's cluster: what must have happened, and what is promised. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from highwater_checker.looks import Look, assigned_replicas, leaderships, replicas_of
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import (
+    PromisedConsumer,
+    PromisedProducer,
+    PromisedTopic,
+    Promises,
+)
+from highwater_checker.verdict import Requirement
+from highwater_core.ids import TopicPartition
+from highwater_core.topic_configs import CLEANUP_POLICY
+from highwater_wire.kafka.config_messages import DescribedConfig
+from highwater_wire.kafka.messages import MetadataTopic
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known of a test's cluster once its clients have ended.
+
+    topics: those that exist at the end; None when no broker told.
+    left_down: the nodes that the test left killed, stopped, frozen or cut off.
+    unsettled: what had not settled in time, "" for nothing.
+    unread: the consumers that did not read to the end, with the reason.
+    """
+
+    topics: tuple[PromisedTopic, ...] | None
+    left_down: tuple[str, ...] = ()
+    unsettled: str = ""
+    unread: Mapping[str, str] | None = None
+
+
+def unsettled(look: Look, partitions: Collection[TopicPartition], *, in_sync_alone: bool) -> str:
+    """Return the first thing that the look lacks to be one of a cluster at rest; "" for nothing.
+
+    Each partition must have a leader, and every replica in the ISR its leader's log end as its own
+    and as its high watermark. The ISR must be all assigned replicas unless in_sync_alone.
+    """
+    led = leaderships(look)
+    for at in sorted(partitions):
+        leadership = led.get(at)
+        if leadership is None:
+            return f"{at} has no leader"
+        assigned = sorted(map(int, assigned_replicas(look, at)))
+        isr = sorted(map(int, leadership.isr))
+        if not in_sync_alone and isr != assigned:
+            return f"{at}: the ISR is {isr}, of {assigned}"
+        replicas = replicas_of(look, at)
+        due = leadership.log_end_offset
+        for broker in isr:
+            replica = replicas.get(broker)
+            if replica is None:
+                return f"{at}: broker {broker} is in the ISR and does not answer"
+            if (replica.high_watermark, replica.log_end_offset) != (due, due):
+                found = f"HW {replica.high_watermark}, LEO {replica.log_end_offset}"
+                return f"{at}: broker {broker} has {found} where the leader's log ends at {due}"
+    return ""
+
+
+def topics_of(
+    told: Sequence[MetadataTopic], configs: Sequence[DescribedConfig]
+) -> tuple[PromisedTopic, ...]:
+    """Return the topics of a Metadata and a DescribeConfigs answer, by name."""
+    compacted = {
+        each.resource_name
+        for each in configs
+        for entry in each.entries
+        if entry.name == CLEANUP_POLICY and "compact" in (entry.value or "")
+    }
+    return tuple(
+        PromisedTopic(
+            topic.name,
+            len(topic.partitions),
+            max((len(partition.replicas) for partition in topic.partitions), default=0),
+            topic.name in compacted,
+        )
+        for topic in sorted(told, key=lambda each: each.name)
+    )
+
+
+def partitions_of(topics: Sequence[PromisedTopic]) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in topics
+        for partition in range(topic.partitions)
+    ]
+
+
+def promises_of(
+    ending: Ending,
+    producers: Sequence[PromisedProducer],
+    consumers: Sequence[PromisedConsumer],
+) -> Promises:
+    """Return the promises of a test's cluster.
+
+    Replicas out of the ISR are checked only where the test left no node down and all settled.
+    """
+    return Promises(
+        topics=ending.topics or (),
+        producers=tuple(producers),
+        consumers=tuple(consumers),
+        to_the_end=not ending.unread,
+        only_in_sync=bool(ending.left_down or ending.unsettled or ending.topics is None),
+        kept=(names.LOOKS, names.INTENTS),
+    )
+
+
+def requirements_of(ending: Ending) -> tuple[Requirement, ...]:
+    """Return what must hold at a test's end for its clean checks to prove anything."""
+    told = ending.topics is not None
+    settled = "the cluster came to rest after the test"
+    if ending.left_down:
+        settled += f", but for {', '.join(ending.left_down)}, which the test left down"
+    unread = ending.unread or {}
+    return (
+        Requirement("a broker told the cluster's topics", told, "none answered"),
+        Requirement(settled, not ending.unsettled, ending.unsettled),
+        *(
+            Requirement(f"{client} read to the end", False, why)
+            for client, why in sorted(unread.items())
+        ),
+    )

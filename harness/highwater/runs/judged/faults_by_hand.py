@@ -1,0 +1,69 @@
+"""The intents of the faults that a test does by calls of its cluster, not by a plan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from highwater.faults.intents import IntentLog
+from highwater_chaos import faults as f
+
+ByHand = f.Kill | f.Terminate | f.Pause | f.Isolate
+"""The faults that a cluster's own functions do."""
+ENDS = (f.Kill, f.Terminate)
+"""The faults that a start of the node takes back."""
+
+
+class FaultsByHand:
+    """Writes each call's intent before it is carried out; calls may come from different threads.
+
+    A call that raises leaves its fault without a further phase: it may act. Once the run has ended
+    no more is written: its nodes are stopped to be judged.
+    """
+
+    def __init__(self, intents: IntentLog) -> None:
+        self._intents = intents
+        self._lock = threading.Lock()
+        self._acting: dict[int, tuple[int, ByHand]] = {}
+        self._has_ended = False
+
+    @property
+    def still_act(self) -> set[int]:
+        """Return the nodes with a fault that the test has not taken back."""
+        with self._lock:
+            return {node for node, _ in self._acting.values()}
+
+    @contextmanager
+    def doing(self, node: int, fault: ByHand) -> Iterator[None]:
+        if self._has_ended:
+            yield
+            return
+        number = self._intents.begin(fault)
+        yield
+        self._intents.write(number, "acting", node=node, proof="the engine has done it")
+        with self._lock:
+            self._acting[number] = node, fault
+
+    @contextmanager
+    def undoing(self, node: int, *kinds: type[ByHand]) -> Iterator[None]:
+        """Take back the node's faults of these kinds; without one, no line is written."""
+        with self._lock:
+            own = [
+                number
+                for number, (at, fault) in self._acting.items()
+                if at == node and isinstance(fault, kinds) and not self._has_ended
+            ]
+        for number in own:
+            self._intents.write(number, "reverting")
+        yield
+        for number in own:
+            self._intents.write(number, "reverted", seen="the engine has done it")
+            with self._lock:
+                self._acting.pop(number, None)
+
+    def end(self) -> None:
+        """Write no more; again is harmless."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._intents.close()
