@@ -148,9 +148,11 @@ def test_a_tests_verdict_is_the_judges_also_on_a_copy_of_its_folder(tmp_path: Pa
     assert f"test_example.py::test_a_killed_leader: pass, {folder}" in result.stdout
     lines = (folder / "intent.jsonl").read_text().splitlines()
     intents = [json.loads(line) for line in lines]
-    assert [each["phase"] for each in intents] == ["intended", "acting", "reverting", "reverted"]
+    assert [each["phase"] for each in intents] == [
+        "intended", "acting", "starting", "reverting", "reverted",
+    ]  # fmt: skip
     assert intents[0]["fault"]["fault"] == "kill"
-    assert intents[1]["node"] == 0
+    assert [intents[at]["node"] for at in (1, 2)] == [0, 0]
     copied = tmp_path / "elsewhere"
     shutil.move(folder, copied)
     verdict = judge_run(copied)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from highwater.faults.intents import IntentLog
-from highwater.runs.judged.faults_by_hand import ENDS, FaultsByHand
+from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater_chaos import faults as f
 
 
@@ -51,10 +51,18 @@ def test_a_start_takes_back_the_end_of_that_node_alone(faults: FaultsByHand, pat
         pass
     with faults.doing(1, f.Terminate("broker-1")):
         pass
-    with faults.undoing(1, *ENDS):
-        assert phases(path)[-1] == (2, "reverting")
+    with faults.starting(1):
+        assert phases(path)[-2:] == [(0, "starting"), (2, "reverting")]
+        assert lines(path)[-2]["node"] == 1
     assert phases(path)[-1] == (2, "reverted")
     assert faults.still_act == {0}
+
+
+def test_a_start_of_a_node_that_ended_by_itself_is_told_too(
+    faults: FaultsByHand, path: Path
+) -> None:
+    with faults.starting(0):
+        assert phases(path) == [(0, "starting")]
 
 
 def test_a_thaw_does_not_take_back_that_a_node_is_cut_off(faults: FaultsByHand) -> None:
@@ -75,6 +83,6 @@ def test_the_stops_at_a_runs_end_are_no_faults(faults: FaultsByHand, path: Path)
     faults.end()
     with faults.doing(0, f.Terminate("broker-0")):
         pass
-    with faults.undoing(0, f.Pause):
+    with faults.undoing(0, f.Pause), faults.starting(0):
         pass
     assert lines(path) == []

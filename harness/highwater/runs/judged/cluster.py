@@ -13,7 +13,7 @@ from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.run_folder import RunFolder
 from highwater.runs.judged.consuming import RecordedConsumer
-from highwater.runs.judged.faults_by_hand import ENDS, FaultsByHand
+from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer
 from highwater.runs.judged.recording import Recording
 from highwater.runs.plans.outcome import list_evidence
@@ -77,7 +77,7 @@ class JudgedCluster(Cluster):
             return super().terminate(node, within_s=within_s)
 
     def start_node(self, node: int) -> None:
-        with self._faults.undoing(node, *ENDS):
+        with self._faults.starting(node):
             super().start_node(node)
 
     def pause(self, node: int) -> None:

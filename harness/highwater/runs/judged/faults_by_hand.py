@@ -11,8 +11,8 @@ from highwater_chaos import faults as f
 
 ByHand = f.Kill | f.Terminate | f.Pause | f.Isolate
 """The faults that a cluster's own functions do."""
-ENDS = (f.Kill, f.Terminate)
-"""The faults that a start of the node takes back."""
+_NO_FAULT = 0
+"""The number of lines that belong to no single fault."""
 
 
 class FaultsByHand:
@@ -61,6 +61,14 @@ class FaultsByHand:
             self._intents.write(number, "reverted", seen="the engine has done it")
             with self._lock:
                 self._acting.pop(number, None)
+
+    @contextmanager
+    def starting(self, node: int) -> Iterator[None]:
+        """Take back that the node was ended; a start without this line is somebody else's."""
+        if not self._has_ended:
+            self._intents.write(_NO_FAULT, "starting", node=node)
+        with self.undoing(node, f.Kill, f.Terminate):
+            yield
 
     def end(self) -> None:
         """Write no more; again is harmless."""
