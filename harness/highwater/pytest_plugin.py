@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
 """Set to 1: a test that needs an engine fails without one, where it would be skipped."""
+ANSWERS_WITHIN_S = 60
+"""An engine on a busy machine is slow; one that is silent for so long hangs."""
 VERDICT_PROPERTY = "highwater"
 """The name of a verdict among a report's user properties, and so in junit.xml."""
 _NEEDS_ENGINE = frozenset({"highwater_cluster", "highwater_module_cluster", "highwater_zookeeper"})
@@ -48,16 +50,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip (or fail) a test that needs an engine where none answers, before its fixtures run."""
+    """Skip (or fail) a test that needs an engine where none answers, before its fixtures run.
+
+    An engine that answered an earlier test and is silent now ends the session: each further test
+    would wait for it in vain, for minutes.
+    """
     fixtures = getattr(item, "fixturenames", ())
     if item.get_closest_marker("docker") is None and _NEEDS_ENGINE.isdisjoint(fixtures):
         return
     missing = _engine_is_missing()
     if not missing:
+        _end_the_session_without_answer(item)
         return
     if os.environ.get(REQUIRE_VARIABLE) == "1":
         pytest.fail(f"{missing} ({REQUIRE_VARIABLE}=1)", pytrace=False)
     pytest.skip(missing)
+
+
+def _end_the_session_without_answer(item: pytest.Item) -> None:
+    from highwater.cluster.engine import why_silent
+
+    silent = why_silent(ANSWERS_WITHIN_S)
+    if silent:
+        item.session.shouldfail = f"{silent}; the tests end here"
+        pytest.fail(silent, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -30,6 +30,8 @@ class Phase(StrEnum):
     """Of no fault, number 0: faults are done without the helpers that they are better with."""
     NOT_RENEWED = "not_renewed"
     """Of no fault, number 0: rules of links were not renewed in time."""
+    STARTING = "starting"
+    """Of no fault, number 0: a test starts a node by a call of its cluster."""
 
 
 class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
@@ -39,8 +41,8 @@ class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
     number: the fault's, from 1.
     fault: of the phase intended; as highwater_chaos.faults encodes it, whose structure readers give
         as far as they need it.
-    node, proof: of the phase acting: the node that the fault acts on, None where there are several,
-        and how it is seen to act.
+    node: of the phases acting and starting, None where there are several.
+    proof: of the phase acting: how the fault is seen to act.
     why: of a phase that did not succeed.
     seen: of the phase reverted: how the fault is seen to be gone.
     """

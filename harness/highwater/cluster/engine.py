@@ -8,6 +8,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import urlparse
 
 import docker
@@ -16,6 +17,8 @@ from docker.errors import DockerException
 from highwater.errors import EngineMissing
 
 CALL_TIMEOUT_S = 120
+ENGINE_LOG = Path("/var/log/highwater-dockerd.log")
+"""Of the engine that scripts/docker-engine starts."""
 
 
 class Reach(StrEnum):
@@ -60,6 +63,37 @@ def connect_engine() -> docker.DockerClient:
     raise missing
 
 
+def why_silent(within_s: int) -> str:
+    """Return "" if the engine answers within that time, else what is wrong, and where its log is.
+
+    within_s: of each of the two requests that it takes, seconds.
+    """
+    try:
+        client = docker.from_env(timeout=within_s)
+        try:
+            client.ping()
+        finally:
+            client.close()
+    except (DockerException, OSError) as error:
+        _collect_failed_connection()
+        docker_host = os.environ.get("DOCKER_HOST", "")
+        at = f" at DOCKER_HOST={docker_host}" if docker_host else ""
+        return (
+            f"the Docker engine{at} answered before, and does not within {within_s} s; "
+            f"{where_its_log_is(docker_host, ENGINE_LOG)} ({error})"
+        )
+    return ""
+
+
+def where_its_log_is(docker_host: str, started_by_us: Path) -> str:
+    """Return, in words, where the engine's log is."""
+    if _is_elsewhere(docker_host):
+        return "its log is on that machine"
+    if started_by_us.exists():
+        return f"its log is {started_by_us}"
+    return "its log is shown by 'journalctl -u docker'"
+
+
 def _client_or_reason() -> docker.DockerClient | str:
     try:
         client = docker.from_env(timeout=CALL_TIMEOUT_S)
@@ -90,8 +124,12 @@ def engine_facts(engine: docker.DockerClient) -> EngineFacts:
 
 def decide_reach(*, docker_host: str, platform: str, operating_system: str) -> EngineFacts:
     """Return the facts; pure, so that every kind of engine is tested without one."""
-    url = urlparse(docker_host)
-    if docker_host and url.scheme in ("tcp", "http", "https", "ssh"):
-        return EngineFacts(Reach.PUBLISHED, url.hostname or "127.0.0.1", "0.0.0.0")  # noqa: S104
+    if _is_elsewhere(docker_host):
+        hostname = urlparse(docker_host).hostname or "127.0.0.1"
+        return EngineFacts(Reach.PUBLISHED, hostname, "0.0.0.0")  # noqa: S104
     direct = platform.startswith("linux") and "Docker Desktop" not in operating_system
     return EngineFacts(Reach.DIRECT if direct else Reach.PUBLISHED, "127.0.0.1", "127.0.0.1")
+
+
+def _is_elsewhere(docker_host: str) -> bool:
+    return urlparse(docker_host).scheme in ("tcp", "http", "https", "ssh")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from highwater.faults.intents import IntentLog
 from highwater_chaos import faults as f
+from highwater_checker.run_folder.intents import Phase
 
 ByHand = f.Kill | f.Terminate | f.Pause | f.Isolate
 """The faults that a cluster's own functions do."""
@@ -41,7 +42,7 @@ class FaultsByHand:
             return
         number = self._intents.begin(fault)
         yield
-        self._intents.write(number, "acting", node=node, proof="the engine has done it")
+        self._intents.write(number, Phase.ACTING, node=node, proof="the engine has done it")
         with self._lock:
             self._acting[number] = node, fault
 
@@ -55,10 +56,10 @@ class FaultsByHand:
                 if at == node and isinstance(fault, kinds) and not self._has_ended
             ]
         for number in own:
-            self._intents.write(number, "reverting")
+            self._intents.write(number, Phase.REVERTING)
         yield
         for number in own:
-            self._intents.write(number, "reverted", seen="the engine has done it")
+            self._intents.write(number, Phase.REVERTED, seen="the engine has done it")
             with self._lock:
                 self._acting.pop(number, None)
 
@@ -66,7 +67,7 @@ class FaultsByHand:
     def starting(self, node: int) -> Iterator[None]:
         """Take back that the node was ended; a start without this line is somebody else's."""
         if not self._has_ended:
-            self._intents.write(_NO_FAULT, "starting", node=node)
+            self._intents.write(_NO_FAULT, Phase.STARTING, node=node)
         with self.undoing(node, f.Kill, f.Terminate):
             yield
 
