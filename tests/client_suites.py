@@ -1,9 +1,9 @@
 """Runs a stock client's own integration tests against a cluster of Highwater.
 
 `make client-suites` clones the client at a release, brings a cluster up and runs the tests there in
-an environment of their own: some ten minutes. `python -m tests.client_suites CHECKOUT` takes what a
-checkout here has. Exit code 1 where a test fails that is not known to, or one passes that is;
-docs/how-to/client-suites.md lists those that fail.
+an environment of their own: some ten minutes. `python -m tests.client_suites CHECKOUT` uses a local
+checkout. Exit code 1: a test fails that should pass, or a known failure passes.
+docs/how-to/client-suites.md lists the known failures.
 """
 
 from __future__ import annotations
