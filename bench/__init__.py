@@ -1,11 +1,11 @@
 """Measures Highwater, and Apache Kafka beside it: `python -m bench --help`. Not in the wheel.
 
 summary.py        min, median, max; ratios
-measures.py       what is measured through a client; knows nothing of what answers
-systems.py        what a measured system can do, and Highwater as one
-apache_kafka/     Apache Kafka as one: jars by Maven, an image, containers
-plan.py           what is measured, how often, and the targets
-rounds.py         the measuring itself, systems taking turns
+measures.py       measurements through a client, of any system
+systems.py        the interface of a measured system, and Highwater as one
+apache_kafka/     Apache Kafka as a system: jars by Maven, an image, containers
+targets.py        the measures, their repetitions, and the targets
+rounds.py         the measuring, systems in turns
 report.py         tables, JSON, Markdown
 
 planted_containers.py   how often, and how fast, planted bugs are caught in containers

@@ -100,7 +100,7 @@ def _measure(
 
 
 def _write_markdown(path: Path, content: str) -> None:
-    """Write between the marks of the file, which is made with nothing else if it is missing."""
+    """Write the content between the file's marker lines; create a missing file."""
     text = path.read_text(encoding="utf-8") if path.exists() else f"{BEGIN_MARK}\n{END_MARK}\n"
     path.write_text(replace_between(text, BEGIN_MARK, END_MARK, content), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What the bench's commands have in common: where results go, and how a command ends."""
+"""The common parts of the bench's commands: where results go, and how a command ends."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def run_command(name: str, command: Callable[..., None]) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """SIGTERM unwinds the stack, so that what was brought up is removed."""
+    """Unwind the stack on SIGTERM, so that clusters are removed."""
     sys.exit(128 + number)

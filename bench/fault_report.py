@@ -25,10 +25,12 @@ LONGEST_FILES = 8
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """What one bench of faults measured.
+    """The results of one bench of faults.
 
-    ours: by example_name, and bare_calls what stands beside it; bare: by what it is, the seconds to
-    do and to undo it; run: by phase, in their order.
+    ours: our times of each fault, by example_name.
+    bare_calls: the bare call beside each fault, by example_name.
+    bare: the seconds to do and to undo each bare call, by its description.
+    run: the seconds of each phase of a run, in order.
     """
 
     date: str
@@ -42,7 +44,7 @@ class FaultResult:
 
 
 def joined(one: FaultResult, other: FaultResult) -> FaultResult:
-    """Return both results as one, of the other's date and machine; each has faults of its own."""
+    """Return both results as one, with the other's date and machine; they have different faults."""
     return replace(
         other,
         duration_s=one.duration_s + other.duration_s,
@@ -84,7 +86,7 @@ def run_rows(result: FaultResult) -> list[list[str]]:
 
 
 def suite_rows(suite: SuiteTime) -> list[list[str]]:
-    """Return the suite's wall time, and what its longest files' tests took."""
+    """Return the suite's wall time, and the seconds of its longest files."""
     whole = [f"all {suite.tests}, wall time", f"{suite.wall_s:.0f}"]
     return [whole, *([f"`{name}`", f"{took:.0f}"] for name, took in suite.files[:LONGEST_FILES])]
 

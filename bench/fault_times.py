@@ -1,7 +1,7 @@
 """Times every fault on one cluster: until it acts, until that is proven, until it is proven gone.
 
-Beside each, in the same turn, the bare call of the engine that does the least of it: what proof,
-intent log and way back cost is what we take longer.
+Beside each fault, in the same turn, the bare call of the engine that does the least of it is timed.
+The difference is the cost of proof, intent log and undo.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ from highwater_checker.run_folder.names import INTENTS
 
 Say = Callable[[str], None]
 NODE = 1
-"""Of whom the examples are."""
+"""The node of the examples."""
 POSSIBLE_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class FaultTimes:
-    """One fault's, in seconds from asking for it, or for its end.
+    """The times of one fault, in seconds from the request to do it, or to undo it.
 
-    acts_s: None where neither the fault nor the engine tells when it began to act; it did by
-    proven_s.
+    acts_s: to the fault's effect; None where neither the fault nor the engine reports that moment,
+        which is before proven_s.
+    proven_s: to its proof.
+    gone_s: from the request to undo it, to the proof of its end.
     """
 
     acts_s: float | None
@@ -114,7 +116,7 @@ BARE: Mapping[type[f.Fault], Bare] = {
     f.ResetConnections: HELPER,
     f.LoseZooKeeperConnection: HELPER,
 }
-"""By kind; what is done by a request of ours to a node has none."""
+"""By kind; faults that are done by our request to a node have none."""
 
 ACTS_WITH: Mapping[type[f.Fault], str] = {
     f.Kill: "die",
@@ -125,26 +127,29 @@ ACTS_WITH: Mapping[type[f.Fault], str] = {
     f.PauseZooKeeper: "pause",
     f.RestartZooKeeper: "die",
 }
-"""The engine's event by which a fault of a kind acts, where the fault itself does not tell."""
+"""The engine's event that shows when a fault of a kind acts, where its proof does not."""
 
 
 @dataclass(slots=True)
 class Samples:
-    """The times of each turn: ours by example_name, and to do and to undo the bare calls by what
-    they are."""
+    """The times of each turn.
+
+    ours: by example_name.
+    bare: the seconds to do and to undo each bare call, by its description.
+    """
 
     ours: dict[str, list[FaultTimes]] = field(default_factory=dict)
     bare: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 def measure_faults(examples: Sequence[f.Fault], folder: Path, repeat: int, say: Say) -> Samples:
-    """Do each example so many times, in turns with its bare calls; the cluster is gone afterwards.
+    """Do each example repeat times, in turns with its bare calls; the cluster is removed after.
 
     Several kinds share bare calls, which are measured with the first of them.
 
     Raises:
-        HarnessError: a fault was not taken back: the times would be another cluster's.
-        NeverHappened: one could not be done.
+        HarnessError: a fault was not undone, so that later times would be of a damaged cluster.
+        NeverHappened: a fault could not be done.
     """
     samples = Samples()
     with _cluster_and_faults(examples, folder) as (cluster, faults):
@@ -180,7 +185,7 @@ def _cluster_and_faults(
 def _time_fault_once_possible(
     cluster: Cluster, faults: ContainerFaults, fault: f.Fault
 ) -> FaultTimes:
-    """Time it; a broken connection is to be there again before it can be broken once more."""
+    """Time the fault; first wait until a broken connection is open again."""
     times: FaultTimes = eventually(
         lambda: _time_fault(cluster, faults, fault),
         within=POSSIBLE_WITHIN_S,
@@ -210,10 +215,10 @@ def _time_fault(cluster: Cluster, faults: ContainerFaults, fault: f.Fault) -> Fa
 
 
 def _event_ns(cluster: Cluster, node: int, action: str, since_ns: int) -> int:
-    """Return when the engine says that this happened to the node's container: the wall clock's.
+    """Return the wall-clock time of the engine's event about the node's container.
 
     Raises:
-        HarnessError: it says nothing of it.
+        HarnessError: there is no such event.
     """
     filters = {"container": cluster.container_name(node), "event": action}
     events = cluster.engine.api.events(

@@ -1,7 +1,7 @@
-"""`python -m bench.fetchers`: what several fetchers for a leader bring (num.replica.fetchers).
+"""`python -m bench.fetchers`: the effect of several fetchers for a leader (num.replica.fetchers).
 
 One cluster of three brokers; the number is altered while it runs. Each round measures every number
-in turn, so that what disturbs the machine disturbs all alike.
+in turn, so that other load on the machine meets all of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """All cases, and the load average of the last minute as measuring began."""
+    """All cases, and the load average of the minute before the measuring."""
 
     load_average_start: float
     cases: list[Case]
@@ -99,7 +99,7 @@ def _measure(system: HighwaterSystem, partition_count: int, rounds: int) -> list
 
 
 def _spread(cluster: Cluster, fetchers: int) -> None:
-    """Have every broker use so many for each of the others."""
+    """Have every broker use so many fetchers for each other broker."""
     change = ConfigAlteration(REPLICA_FETCHERS, ConfigOperationType.SET, str(fetchers))
     alter_configs(cluster, EVERY_BROKER, (change,))
     wanted = fetchers * (len(BROKERS) - 1)

@@ -1,7 +1,7 @@
 """Clients of one group coordinator, each on a connection of its own, that send bare requests.
 
-They add next to nothing of their own to what a coordinator takes: no pauses, no heartbeats in the
-background. A request of all is sent to all before the first answer is read.
+They add almost nothing to a coordinator's own time: no pauses, no heartbeats in the background. The
+requests of all clients are sent before the first answer is read.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _PAUSE_S = 0.02
 _PROTOCOL_TYPE, _PROTOCOL = "consumer", "range"
 _ASSIGNMENT_BYTES = 100
 _SUBSCRIPTION = struct.Struct(">hii")
-"""Of the consumer's protocol: version 0, the number of topics, the length of the user's data."""
+"""The consumer protocol's version 0, number of topics, length of the user data."""
 
 
 def coordinator_of(brokers: Sequence[Endpoint], group_id: str) -> Endpoint:
     """Return the address of the group's coordinator, once it has loaded the group's partition.
 
     Raises:
-        TimeoutError: it has not within WITHIN_S.
+        TimeoutError: it has not done so within WITHIN_S.
     """
     ends_s, last = time.monotonic() + WITHIN_S, ""
     while time.monotonic() < ends_s:
@@ -74,7 +74,7 @@ def coordinator_of(brokers: Sequence[Endpoint], group_id: str) -> Endpoint:
 
 
 class Clients:
-    """So many connections to one coordinator, used together."""
+    """Connections to one coordinator, used together."""
 
     def __init__(self, coordinator: Endpoint, number: int) -> None:
         with ExitStack() as opened:
@@ -109,7 +109,7 @@ class Clients:
     def per_second(
         self, requests: Callable[[int], Sequence[KafkaRequest]], lasts_s: float
     ) -> float:
-        """Return requests a second: all clients' next ones are sent when all have their answers.
+        """Return requests per second; each round of requests is sent when all answers are there.
 
         requests: the clients' requests of a round, by its number from 0 on.
 
@@ -154,7 +154,7 @@ def fetch(group_id: str, topic: str, partitions: Sequence[int]) -> KafkaRequest:
 
 
 class Singles:
-    """Groups of one member each, one for each client; all do the same at once."""
+    """Groups of one member each, one for each client; all send the same request at once."""
 
     def __init__(self, clients: Clients, name: str) -> None:
         self._clients = clients
@@ -195,7 +195,7 @@ class Singles:
 
 
 def join(group_id: str, member_id: str, user_data: bytes = b"") -> JoinGroupRequest:
-    """Return a consumer's request to join, who subscribes to no topic.
+    """Return the JoinGroup of a consumer that subscribes to no topic.
 
     Apache Kafka reads subscriptions when it forms a generation. It never answers the members of a
     group whose metadata are no subscriptions.
@@ -212,7 +212,7 @@ def join(group_id: str, member_id: str, user_data: bytes = b"") -> JoinGroupRequ
 
 
 def sync(group_id: str, joined: Any) -> SyncGroupRequest:
-    """Return the request for an assignment; a leader gives each member one, with their number.
+    """Return the SyncGroup of a member; the leader's has an assignment for each member.
 
     joined: the answer to the member's JoinGroup.
     """
@@ -231,7 +231,7 @@ def sync(group_id: str, joined: Any) -> SyncGroupRequest:
 
 
 def rebalance_times(coordinator: Endpoint, group_id: str, members: int, rounds: int) -> list[float]:
-    """Return the seconds of each rebalance of a group of so many members.
+    """Return the seconds of each rebalance of a group with this number of members.
 
     All members join anew at once, with other user data than before, and each asks for its
     assignment. The time ends when the last has it. The group is formed first and leaves at the end.
@@ -252,7 +252,7 @@ def rebalance_times(coordinator: Endpoint, group_id: str, members: int, rounds: 
 
 
 class _Member:
-    """One of the members of a group that is to have so many."""
+    """A member of a group with a given number of members."""
 
     def __init__(self, connection: WireClient, group_id: str, members: int) -> None:
         self._connection = connection

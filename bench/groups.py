@@ -1,4 +1,4 @@
-"""`python -m bench.groups`: what a group coordinator takes for commits, rebalances and its load.
+"""`python -m bench.groups`: a group coordinator's times for commits, rebalances and its load.
 
 Three brokers, one offsets partition of three replicas; with --kafka beside Apache Kafka 3.9.1, in
 turns. Both wait for no more members of an empty group (group.initial.rebalance.delay.ms=0).
@@ -49,7 +49,7 @@ LASTS_S = 5.0
 SIZES = (1, 10, 50)
 REBALANCES = 10
 GROUPS, PARTITIONS = 1_000, 100
-"""Offsets that a new coordinator loads: of each group one in each partition."""
+"""Offsets that a new coordinator loads: for each group one in each partition."""
 
 COMMITS = Measure("commits", "commits of one offset", "/s", Better.HIGHER)
 FETCHES = Measure("fetches", "fetches of one committed offset", "/s", Better.HIGHER)
@@ -168,9 +168,9 @@ def _cycles_per_second(singles: Singles) -> float:
 
 
 def _load(system: System, coordinator: Endpoint, topic: str) -> float:
-    """Return the seconds from the end of a killed coordinator's session to its last group served.
+    """Return the seconds from the end of a killed coordinator's session to the last group served.
 
-    Each group's offsets are asked for, in turn, of whoever coordinates it then.
+    Each group's offsets are fetched, in turn, from its new coordinator.
     """
     names = [f"loaded-{number}" for number in range(GROUPS)]
     with WireClient(coordinator, timeout_s=WITHIN_S) as client:
@@ -192,10 +192,10 @@ def _load(system: System, coordinator: Endpoint, topic: str) -> float:
 
 
 def _served(broker: Endpoint, group_id: str, topic: str, offset: int) -> bool:
-    """Return whether the broker tells the group's offsets, and as they were committed.
+    """Return whether the broker returns the group's offsets, as they were committed.
 
     Raises:
-        ValueError: it tells another offset.
+        ValueError: it returns another offset.
     """
     try:
         with WireClient(broker) as client:

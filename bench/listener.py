@@ -1,4 +1,4 @@
-"""`python -m bench.listener`: what connections cost a Kafka listener, in memory and in speed.
+"""`python -m bench.listener`: the cost of connections for a Kafka listener: memory and speed.
 
 A listener runs in a process of its own, without a broker behind it; raw sockets are its clients.
 Memory is its RssAnon: before, while the connections are open, after they have closed.
@@ -62,7 +62,7 @@ class _NoTrace:
 
 
 class _Segment:
-    """Records in a file, as a segment's view tells them."""
+    """Records in a file, with the interface of a segment's view."""
 
     def __init__(self, descriptor: int, length: int) -> None:
         self._descriptor = descriptor
@@ -78,10 +78,10 @@ class _Segment:
         return self._descriptor, 0, self._length
 
     def borrow(self, take_back: Callable[[], None]) -> None:
-        """Nothing is cut here."""
+        """Do nothing: the file is never truncated."""
 
     def give_back(self, take_back: Callable[[], None]) -> None:
-        """Nothing was taken."""
+        """Do nothing: nothing was borrowed."""
 
 
 def _fail(task_name: str, error: BaseException) -> None:
@@ -146,7 +146,7 @@ def served() -> Iterator[Served]:
 
 
 def measure_memory(connections: int, first_bytes: bytes, drip_s: int) -> tuple[float, ...]:
-    """Return the listener's MiB before, with that many connections, and after they closed.
+    """Return the listener's MiB before the connections, with them, and after they closed.
 
     Each sends first_bytes, and then a byte a second for drip_s seconds.
     """
@@ -162,7 +162,7 @@ def measure_memory(connections: int, first_bytes: bytes, drip_s: int) -> tuple[f
                 each.send(b"\0")
             time.sleep(1)
         with listener.connect() as probe:
-            _ask(probe, 1)  # all that came before has been seen
+            _ask(probe, 1)  # the listener has read all earlier bytes
         time.sleep(1)
         during = listener.memory_mib()
         for each in opened:
@@ -181,7 +181,7 @@ def _receive(connection: socket.socket) -> None:
 
 
 def _ask(connection: socket.socket, count: int) -> None:
-    """Ask for metadata so many times, fifty requests in flight."""
+    """Send count Metadata requests, with fifty in flight."""
     frame = _frame(MetadataRequest(("t",)), 1)
     in_flight = min(50, count)
     connection.sendall(frame * in_flight)
@@ -213,7 +213,7 @@ async def _fetch(port: int) -> None:
 
 
 def measure_speed() -> None:
-    """Print how fast the listener takes and gives, and the CPU time that it needs for it."""
+    """Print the listener's throughput in both directions, and its CPU time."""
     with served() as listener:
         gibibytes = BYTES_PER_MEASURE / 1024**3
         for name in ("produce of 1 MiB", "fetch of 2 MiB", "small requests"):

@@ -1,4 +1,4 @@
-"""What the numbers were taken on."""
+"""The machine on which the numbers were measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Machine:
 def describe_machine(
     engine_version: str, client_version: str, load_average_start: float
 ) -> Machine:
-    """Return this machine, as it is when measuring ends."""
+    """Return this machine, at the end of the measuring."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(
         processor=_processor(),

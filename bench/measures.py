@@ -1,6 +1,6 @@
-"""What is measured of a cluster through its clients; the same for Highwater and Apache Kafka.
+"""Measurements of a cluster through its clients, the same for Highwater and Apache Kafka.
 
-Each function takes a bootstrap address and knows nothing of what answers there.
+Each function takes a bootstrap address, and does not know the system behind it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ IMPATIENT: dict[str, Any] = {
     # when its scan of the topics comes round, each second; this asks ten times as often.
     "topic.metadata.refresh.interval.ms": 100,
 }
-"""Retries fast: for times that a client's own pauses would hide."""
+"""Settings with fast retries, for times that a client's own pauses would hide."""
 FAILOVER: dict[str, Any] = {
     **IMPATIENT,
     "acks": "all",
@@ -105,7 +105,7 @@ def new_topic(bootstrap: str, partition_count: int, within_s: float = 30.0) -> s
 def create_topic(
     bootstrap: str, partition_count: int, within_s: float = 30.0, replicas: int = REPLICATION
 ) -> str:
-    """Create the topic, return its name, and wait for nothing more."""
+    """Create the topic and return its name, without waiting for leaders."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
     topic = NewTopic(
@@ -167,7 +167,7 @@ def produce_one(bootstrap: str, topic: str, within_s: float = 30.0) -> None:
 
 
 def wait_until(predicate: Callable[[], bool], within_s: float, what: str) -> None:
-    """Return once it holds.
+    """Return once the predicate holds.
 
     Raises:
         TimeoutError: not within the bound.
@@ -185,7 +185,7 @@ def produce_throughput(
     """Send total_bytes of records, acks=all, and return the rate till the last acknowledgement.
 
     Raises:
-        RuntimeError: the log ends do not add up to what was sent.
+        RuntimeError: the log ends do not add up to the number of sent records.
     """
     producer = Producer({**THROUGHPUT, "bootstrap.servers": bootstrap})
     producer.list_topics(topic, timeout=10)
@@ -242,7 +242,7 @@ def consume_throughput(
 
 
 def one_at_a_time(bootstrap: str, topic: str, samples: int, record_bytes: int = 100) -> Latency:
-    """Return the latency of a record that is sent when the one before is acknowledged."""
+    """Return the latencies of records, each sent when the one before is acknowledged."""
     producer = Producer({**ONE_AT_A_TIME, "bootstrap.servers": bootstrap})
     value = b"x" * record_bytes
     times: list[float] = []
@@ -292,7 +292,7 @@ def log_end_total(bootstrap: str, topic: str, partition_count: int) -> int:
 
 
 class AcknowledgementWatch:
-    """Sends a record every 10 ms and tells when acknowledgements came, for failover times."""
+    """Sends a record every 10 ms and records the acknowledgements' times, for failover times."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._producer = Producer({**FAILOVER, "bootstrap.servers": bootstrap})

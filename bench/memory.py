@@ -13,7 +13,7 @@ def largest_private_memory(engine: docker.DockerClient, container: str) -> int:
     """Return RssAnon, in bytes, of the container's largest process: its server.
 
     Raises:
-        HarnessError: the container does not run, or its kernel does not tell.
+        HarnessError: the container does not run, or its kernel does not report RssAnon.
     """
     made = engine.api.exec_create(container, _COMMAND)
     output = bytes(engine.api.exec_start(made["Id"]))
@@ -24,6 +24,6 @@ def largest_private_memory(engine: docker.DockerClient, container: str) -> int:
 
 
 def private_memory(status_text: str) -> list[int]:
-    """Return every RssAnon, in bytes, of what /proc/*/status say."""
+    """Return every RssAnon in the text of /proc/*/status, in bytes."""
     lines = (line.split() for line in status_text.splitlines() if line.startswith("RssAnon:"))
     return [int(fields[1]) * 1024 for fields in lines]

@@ -23,7 +23,7 @@ def ensure_jars(pom: Path = POM, **properties: str) -> list[Path]:
     """Return the jars that the pom names, sorted by name, fetching them when they are not here yet.
 
     Args:
-        properties: what the pom leaves open, by names with underscores for their dots.
+        properties: the pom's open properties; names have underscores instead of dots.
 
     Raises:
         KafkaMissing: no Maven, or it cannot fetch.

@@ -62,7 +62,7 @@ def ensure_kafka_image(engine: docker.DockerClient, images: ImageTags) -> str:
 
 
 class ApacheKafkaSystem:
-    """See bench.systems.System. Three brokers and the same ZooKeeper that Highwater runs with."""
+    """Three brokers and the ZooKeeper that Highwater runs with. See bench.systems.System."""
 
     name = "Apache Kafka 3.9.1"
 

@@ -1,7 +1,7 @@
 """`python -m bench.hostile`: hostile and honest clients and faults on one cluster, and the verdict.
 
 Progress goes to stderr, the tables to stdout, everything as JSON to bench/results/. Exit code 1:
-a node ended by itself, memory grew, or an acknowledged record is not where it was.
+a node ended by itself, memory grew, or an acknowledged record is lost.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def hostile(
 
 
 def _known_deeds() -> dict[str, Deed]:
-    """Return the deeds that can be done here: the Java clients come by Maven."""
+    """Return the deeds that this machine can do: the Java clients need Maven."""
     try:
         ensure_jars()
     except KafkaMissing as missing:

@@ -21,7 +21,7 @@ _REST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One deed alone. p50_ms to longest_ms: of one record's produce by a client of that broker."""
+    """One deed alone. p50_ms to longest_ms: another client's latencies, of single records."""
 
     deed: str
     done: int
@@ -33,13 +33,13 @@ class Alone:
     longest_ms: float
     resident_mib: Sequence[float | None]
     wrong: Sequence[str]
-    """Brokers that ended, or do not answer any more; they are started anew."""
+    """Brokers that ended or no longer answer; they are restarted."""
 
 
 def measure_each(
     deeds: Mapping[str, Deed], seed: int, lasts_s: float, say: Callable[[str], None]
 ) -> list[Alone]:
-    """Return what each deed did to others, nothing first; one thread does it."""
+    """Return the effect of each deed on other clients, without a deed first; one thread does it."""
     measured: list[Alone] = []
     with brought_up(say) as scene:
         for name in (NOTHING, *deeds):

@@ -40,7 +40,7 @@ _LATEST = 2**63 - 1
 
 
 def _answered(client: WireClient, request: KafkaRequest) -> None:
-    """Send it; an answer and a closed connection are both sound."""
+    """Send the request; an answer and a closed connection are both sound."""
     with client:
         try:
             client.call(request)
@@ -49,7 +49,7 @@ def _answered(client: WireClient, request: KafkaRequest) -> None:
 
 
 def _answered_frame(client: WireClient, frame: bytes) -> None:
-    """Likewise with a frame: who makes a large one each time has others of its process wait."""
+    """Send a ready frame likewise: encoding a large one each time would hold other threads up."""
     with client:
         client.send(frame)
         try:

@@ -1,4 +1,4 @@
-"""Faults on whole nodes while clients do what they do: one at a time, each taken back."""
+"""Faults on whole nodes beside the clients: one at a time, each undone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LASTS_S = (3.0, 20.0)
 class Harm:
     """Kills, pauses and terminates nodes in turn, drawn from a seed.
 
-    Each fault is proven by the engine's word, and the next comes when ISRs are whole again.
-    starts: how often each node was started, as its incarnation must say.
+    Each fault is proven by the engine's report. The next begins when ISRs are whole again.
+    starts: the number of starts of each node; its incarnation must be equal.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Harm:
         every_s: float,
         say: Callable[[str], None],
     ) -> None:
-        """Take topics: name to partition count, those whose ISRs must be whole between faults."""
+        """topics: by name the number of partitions, whose ISRs must be whole between faults."""
         self._cluster, self._topics, self._probers = cluster, topics, probers
         self._rng = random.Random(f"{seed} harm")  # noqa: S311
         self._every_s, self._say = every_s, say
@@ -46,14 +46,14 @@ class Harm:
 
     @property
     def trouble(self) -> str:
-        """What ended it, if something did."""
+        """The error that ended the thread; "" without one."""
         return "" if self._crash is None else f"{type(self._crash).__name__}: {self._crash}"
 
     def stop(self) -> None:
-        """Return once the last fault is taken back.
+        """Return once the last fault is undone.
 
         Raises:
-            RuntimeError: a fault did not act, or the cluster did not get over it.
+            RuntimeError: a fault did not act, or the cluster did not recover.
         """
         self._stopping.set()
         self._thread.join(RECOVERED_WITHIN_S + 60)

@@ -1,4 +1,4 @@
-"""Stock producers at full load, who remember what was acknowledged, and whether it is all there."""
+"""Stock producers at full load that remember acknowledged records, and an audit of these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 _ID = struct.Struct(">IQ")
-"""What a value begins with: its producer's number and its own."""
+"""The beginning of a value: its producer's number and its own number."""
 _SETTINGS: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": False,
@@ -29,14 +29,13 @@ _SETTINGS: dict[str, Any] = {
 }
 _READ_WITHIN_S = 300.0
 _QUEUES_KB = 64 * 1024
-"""What all producers hold together while nobody takes it; it comes in a burst afterwards."""
+"""The size of all producers' queues together while no broker takes records."""
 
 
 class FullLoad:
-    """Some producers, each a thread of its own, that send as fast as acknowledgements let them.
+    """Producers, each in its own thread, that send as fast as acknowledgements come.
 
-    max_megabytes_per_s bounds all of them together; 0 does not. After `stop`: what was acknowledged
-    is in `acknowledged`, by partition, as (offset, producer, number).
+    max_megabytes_per_s: of all producers together; 0: no bound.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class FullLoad:
 
     @property
     def acknowledged(self) -> int:
-        """Records so far."""
+        """The number of acknowledged records so far."""
         return sum(map(len, self.offsets))
 
     def start(self) -> None:
@@ -75,7 +74,7 @@ class FullLoad:
             thread.start()
 
     def stop(self, within_s: float = 150.0) -> None:
-        """Send no more; return once each record has its outcome.
+        """Stop sending; return once each record has its outcome.
 
         Raises:
             TimeoutError: some have none within the bound.
@@ -125,7 +124,7 @@ class FullLoad:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Acknowledged records: looked up, of them lost, and those that retention has let go."""
+    """Numbers of acknowledged records: looked up, lost of these, and removed by retention."""
 
     looked_up: int
     lost: int
@@ -134,7 +133,7 @@ class Audit:
 
 
 def audit(bootstrap: str, topic: str, load: FullLoad) -> Audit:
-    """Read the topic whole, and look every acknowledged record up at its offset.
+    """Read the whole topic, and look every acknowledged record up at its offset.
 
     Raises:
         TimeoutError: the topic cannot be read within the bound.

@@ -1,7 +1,7 @@
 """Readers that go away: in the middle of an answer, of catching up, of a long wait.
 
-A deed is done once and takes seconds at most; whoever does it repeats it. A broker that is down at
-the moment makes it an OSError, which proves nothing.
+Each function does its deed once, within seconds; the caller repeats it. If a broker is down it
+raises OSError, which proves nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from highwater_wire.kafka.messages import (
 
 _LONGEST_MS = 2**31 - 1
 _SIZES = (41_000, 300_000, 1 << 20)
-"""Of fetches: all above what is sent from the file."""
+"""Bytes of fetches: all large enough to be sent from the file."""
 
 _READ_FOR_EVER = """
 import sys
@@ -72,7 +72,7 @@ def leave_a_half_read_answer(target: Target, rng: random.Random) -> None:
 
 
 def leave_long_waits(target: Target, rng: random.Random) -> None:
-    """Ask for what will not come for weeks, sixty times, and leave."""
+    """Send sixty fetches that would wait for weeks, and leave."""
     partition = rng.randrange(target.partition_count)
     with target.leader_of(partition, rng) as client:
         client.ask([_fetch(target.topic, partition, 1 << 20, _LONGEST_MS)] * 60)

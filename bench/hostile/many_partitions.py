@@ -1,4 +1,4 @@
-"""A client that creates very many partitions at once: how long that takes, and what others wait."""
+"""A client that creates very many partitions at once: its duration, and others' waits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What creating a topic of many partitions took, in s, and others' waits meanwhile, in ms.
+    """The time to create a topic of many partitions, in s, and others' waits meanwhile, in ms.
 
     answered_s: until CreateTopics was answered. led_s: until each broker's metadata names a
     leader of every partition. Waits: of single records' produces at the worst broker.
@@ -49,7 +49,7 @@ class Creation:
 def measure_creation(
     partitions: int, replication_factors: Sequence[int], say: Callable[[str], None]
 ) -> list[Creation]:
-    """Return what each creation took, each in a cluster of its own."""
+    """Return the measurements of each creation, each in a cluster of its own."""
     return [_measure(partitions, each, say) for each in replication_factors]
 
 

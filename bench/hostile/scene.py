@@ -1,4 +1,4 @@
-"""A cluster with something to catch up on, and one topic for each purpose."""
+"""A cluster with records to catch up on, and one topic for each purpose."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from highwater_core.ids import Endpoint
 
 TOPIC = "catch-up"
 PARTITIONS = 12
-"""Of the topic that readers leave: 10 MB each, as much as a consumer takes some time to read."""
+"""Partitions of the topic that readers leave, of 10 MB each: a consumer needs some time."""
 _PARTITION_BYTES = 10_000_000
 _RECORD_BYTES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A running cluster and what hostile clients know of it."""
+    """A running cluster, and the target of hostile clients in it."""
 
     cluster: Cluster
     target: Target
 
     def led_partitions(self) -> dict[int, Endpoint]:
-        """Return one partition of the topic for each broker that leads some, and where."""
+        """Return one partition of the topic for each leading broker, with that broker's address."""
         first: dict[int, int] = {}
         for key, leadership in leaders_of(look_at(self.cluster), TOPIC).items():
             first.setdefault(int(leadership.leader), int(key.partition))
@@ -46,7 +46,7 @@ class Scene:
         return None if snapshot is None else round(snapshot.resident_bytes / 2**20, 1)
 
     def mend(self) -> list[str]:
-        """Start the brokers anew that ended or do not answer; return what was wrong with them."""
+        """Restart the brokers that ended or do not answer; return their problems."""
         found: list[str] = []
         for node in self.cluster.topology.broker_ids:
             if self.cluster.status(node) == "running":
@@ -79,10 +79,10 @@ def brought_up(say: Callable[[str], None], partitions: int = PARTITIONS) -> Iter
 
 
 def fill(bootstrap: str, topic: str, partitions: int) -> None:
-    """Produce what readers then catch up on.
+    """Produce the records that readers catch up on.
 
     Raises:
-        TimeoutError: it is not acknowledged within minutes.
+        TimeoutError: they are not acknowledged within minutes.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, "log_level": 0}

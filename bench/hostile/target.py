@@ -1,4 +1,4 @@
-"""What hostile clients are given of a cluster: where it answers, and which topic is theirs."""
+"""The target of hostile clients: a cluster's addresses, and their topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """brokers: external endpoints by broker id. topic: one that nobody counts the records of."""
+    """brokers: external endpoints by broker id. topic: its records are not audited."""
 
     bootstrap: str
     brokers: Mapping[int, Endpoint]

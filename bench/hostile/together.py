@@ -1,4 +1,4 @@
-"""All deeds, honest producers at load and faults on nodes together, for as long as it is told."""
+"""All deeds, honest producers at load and faults on nodes together, for a given time."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _RETENTION_BYTES, _SEGMENT_BYTES = 64 << 20, 16 << 20
 _FAULT_EVERY_S = 20.0
 _MEMORY_EVERY_S = 10.0
 _MAY_GROW_MIB = 64.0
-"""Between a run's first and last quarter, in the median: buffers and caches that are kept."""
+"""Allowed growth of the median from a run's first quarter to its last: buffers and caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What a run came to. memory_mib: by node, in order; starts and incarnations: by node."""
+    """The results of a run. memory_mib: samples of each node. starts, incarnations: by node."""
 
     minutes: float
     seed: int
@@ -44,7 +44,7 @@ class Together:
     incarnations: Mapping[int, int]
     memory_mib: Mapping[int, Sequence[float]]
     probes: Mapping[int, tuple[int, int, float, float, float]]
-    """By broker: asked, unanswered, p50, p99 and longest in ms, but for times of our faults."""
+    """By broker: requests, unanswered ones, p50, p99 and longest in ms; without times of faults."""
     trouble: str
 
 
@@ -55,7 +55,7 @@ def run_together(
     megabytes_per_s: float,
     say: Callable[[str], None],
 ) -> Together:
-    """Return what became of the cluster and of what it acknowledged."""
+    """Run all of it on a cluster of its own, and return the results."""
     with brought_up(say) as scene:
         create_topic(
             scene.cluster,
@@ -133,7 +133,7 @@ def _run(
 def _watch(
     load: FullLoad, troop: Troop, harm: Harm, minutes: float, say: Callable[[str], None]
 ) -> str:
-    """Tell now and then how it goes; return at the end, or with what stopped it."""
+    """Report progress now and then; return "" at the end, or the problem that ended the run."""
     end_s = time.monotonic() + minutes * 60
     while (left_s := end_s - time.monotonic()) > 0:
         time.sleep(min(30.0, left_s))
@@ -146,7 +146,7 @@ def _watch(
 
 
 def judge(result: Together) -> list[str]:
-    """Return what is wrong with the run, one line each; empty when nothing is."""
+    """Return the run's problems, one line each."""
     wrong = [f"stopped early: {result.trouble}"] if result.trouble else []
     wrong += [
         f"node {node} is {status}" for node, status in result.status.items() if status != "running"

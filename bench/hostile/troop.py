@@ -1,4 +1,4 @@
-"""Does deeds again and again, in threads, until it is told to stop."""
+"""Does deeds again and again, in threads, until it is stopped."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ DEEDS: Mapping[str, Deed] = {
 }
 _PAUSE_S = 0.05
 _AT_PRESENT = (OSError, LookupError, ConnectionClosed)
-"""A broker that is down, not reached, or led by nobody at the moment."""
+"""Errors while a broker is down or unreachable, or a partition has no leader."""
 
 
 class Troop:
     """Threads that draw one deed after another: all in a new order, then all in another, and so on.
 
-    done: how often each was done whole.
+    done: how often each deed was done to its end.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Troop:
 
     @property
     def trouble(self) -> str:
-        """What ended one of the threads, if something did."""
+        """The error that ended a thread; "" without one."""
         return f"{type(self._crashes[0]).__name__}: {self._crashes[0]}" if self._crashes else ""
 
     def stop(self, within_s: float = 60.0) -> None:
         """Return when the last deeds are done.
 
         Raises:
-            RuntimeError: a deed is wrong, or does not end.
+            RuntimeError: a deed failed unexpectedly, or does not end.
         """
         self._stopping.set()
         for thread in self._threads:

@@ -20,21 +20,21 @@ _TIMEOUT_S = 60.0
 
 @dataclass(slots=True)
 class Waits:
-    """How long a client's requests took, in ms; failures: those that were not answered."""
+    """Durations of a client's requests, in ms. failures: the number of unanswered requests."""
 
     ms: list[float] = field(default_factory=list)
     failures: int = 0
 
     def at(self, percent: int) -> float:
-        """Return the percentile; 0 where nothing was answered."""
+        """Return the percentile in ms; 0 if no request was answered."""
         return percentile(self.ms, percent) if self.ms else 0.0
 
 
 class Prober:
-    """A client that asks one broker for little, again and again, and notes how long that took.
+    """A client that sends small requests to one broker again and again, and times them.
 
-    With a topic it produces (acks=1) to a partition that the broker leads; else it asks for
-    versions. `is_excused`: while a fault of ours acts on the broker, nothing counts.
+    With a topic it produces (acks=1) to a partition that the broker leads; else it requests
+    ApiVersions. is_excused: whether a fault acts on the broker: then no request counts.
     """
 
     def __init__(self, endpoint: Endpoint, topic: str = "", partition: int = 0) -> None:
@@ -78,7 +78,7 @@ class Prober:
 
 
 class MemoryWatch:
-    """Takes each node's private memory now and then, by its own word, in bytes."""
+    """Samples each node's private memory, as its snapshot reports it, in bytes."""
 
     def __init__(self, cluster: Cluster, every_s: float) -> None:
         self._cluster, self._every_s = cluster, every_s
@@ -90,7 +90,7 @@ class MemoryWatch:
         self._thread.start()
 
     def stop(self) -> Mapping[int, list[int]]:
-        """Return the samples, with a last one, by node."""
+        """Take a last sample, and return all by node."""
         self._stopping.set()
         self._thread.join(_TIMEOUT_S)
         self._take()

@@ -1,1 +1,1 @@
-"""What the Spark pipeline costs: tables of any size, and its checks beside other engines."""
+"""The cost of the Spark pipeline: tables of any size, and its checks beside other engines."""

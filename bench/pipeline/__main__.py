@@ -1,7 +1,7 @@
-"""`python -m bench.pipeline`: what the checks cost at each size, in Spark, DuckDB and polars.
+"""`python -m bench.pipeline`: the cost of the checks at each size, in Spark, DuckDB and polars.
 
-Makes tables of each size, lets each engine check them in a process of its own, compares what they
-found, and removes the tables. Progress goes to stderr, the tables of results to stdout, everything
+Makes tables of each size, lets each engine check them in a process of its own, compares their
+findings, and removes the tables. Progress goes to stderr, tables of results to stdout, everything
 as JSON to bench/results/, which is written after each size.
 """
 
@@ -36,7 +36,7 @@ END_MARK = "<!-- bench pipeline: end -->"
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 HOT_SIZES = (10_000_000,)
 BYTES_PER_ROW = 213
-"""Of run folders, as the demo's run has them: by their size the pipeline plans."""
+"""Bytes of a run folder for each row, as in the demo's run; the pipeline plans by their size."""
 
 
 def bench_pipeline(

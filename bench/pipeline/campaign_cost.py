@@ -1,13 +1,13 @@
-"""`python -m bench.pipeline.campaign_cost`: what it costs to run schedules on Spark.
+"""`python -m bench.pipeline.campaign_cost`: the cost of running schedules on Spark.
 
-The same schedules by Spark with one and with two workers, and by the bare process pool of
-`highwater sim run` with one and with two. Every way is warm when its time begins: its processes
-are there and have imported the simulator. Ways take turns, so that what else the machine does
-meets all of them; figures of one round are compared with each other alone. Needs the extra.
+The same schedules run by Spark with one and with two workers, and by the bare process pool of
+`highwater sim run` with one and with two. Each way is warm when its time begins: its processes run
+and have imported the simulator. Ways take turns, so that other load on the machine meets all of
+them. Figures are compared within one round only. Needs the extra.
 
-Wall clock: of a group from its begin until its rows are kept, for Spark; until the last summary
-has arrived, for the pool. CPU: of the schedules themselves, judging included, and of all the
-processes that the way has, which adds what Spark's JVM and the sending of rows cost.
+Wall clock, for Spark: from a group's begin until its rows are kept. For the pool: until the last
+summary has arrived. CPU: of the schedules themselves, judging included; and of all processes of the
+way, which adds the cost of Spark's JVM and of sending rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class CampaignCost:
-    """ratios: by what is compared, over the rounds; machine as the rounds met it."""
+    """ratios: of each comparison, over the rounds. machine: during the rounds."""
 
     date: str
     schedules: int
@@ -75,7 +75,7 @@ class CampaignCost:
 
 
 def measure_spark(workers: int, first_seed: int, seeds: int) -> Cost:
-    """Measure one group in a session with so many workers, warmed by another one."""
+    """Measure one group in a session with this number of workers, warmed by another group."""
     with tempfile.TemporaryDirectory() as folder, spark_session(f"local[{workers}]") as spark:
 
         def run(name: str, first: int, count: int) -> GroupReceipt:
@@ -104,10 +104,10 @@ def measure_spark(workers: int, first_seed: int, seeds: int) -> Cost:
 
 
 def measure_pool(jobs: int, first_seed: int, seeds: int) -> Cost:
-    """Measure the same schedules by so many processes of the bare pool, warmed by others.
+    """Measure the same schedules by the bare pool with jobs processes, warmed by other schedules.
 
     Raises:
-        HarnessError: a schedule was lost: less was run than on Spark.
+        HarnessError: a schedule was lost, so that fewer ran than on Spark.
     """
     with Pool(jobs) as pool:
         for _ in pool.run(_chunks(WARMING_FROM, WARMING_SEEDS * jobs)):
@@ -130,9 +130,9 @@ def _chunks(first_seed: int, seeds: int) -> list[Chunk]:
 
 
 def _family_cpu_s() -> float:
-    """Return the CPU time of this process and of all that live below it, threads included.
+    """Return the CPU time of this process and its living descendants, threads included.
 
-    Of processes that ended in between what their parents waited for counts too.
+    Ended processes count too if their parents waited for them.
     """
     stats = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -152,7 +152,7 @@ def _family_cpu_s() -> float:
 
 
 def ratios_of(rounds: Sequence[Sequence[Cost]]) -> dict[str, Summary]:
-    """Return what is compared, each a ratio of one round's figures, over the rounds."""
+    """Return each comparison's ratio of one round's figures, summed up over the rounds."""
     compared: dict[str, Callable[[dict[str, Cost]], float]] = {
         "speed-up from 1 to 2, Spark": lambda at: at["Spark, 1"].wall_s / at["Spark, 2"].wall_s,
         "speed-up from 1 to 2, pool": lambda at: at["pool, 1"].wall_s / at["pool, 2"].wall_s,
@@ -169,7 +169,7 @@ def ratios_of(rounds: Sequence[Sequence[Cost]]) -> dict[str, Summary]:
 
 
 def measure_round(number: int, first_seed: int, seeds: int) -> list[Cost]:
-    """Measure every way once, the other way round in every other round.
+    """Measure every way once, in reverse order in every other round.
 
     Raises:
         HarnessError: the ways ran different schedules.
@@ -187,7 +187,7 @@ def measure_round(number: int, first_seed: int, seeds: int) -> list[Cost]:
 
 
 def table_rows(costs: Sequence[Cost], schedules: int) -> list[list[str]]:
-    """Return a row a way: schedules a second, a schedule's own CPU, and all that is used for it."""
+    """Return a row for each way: schedules a second, a schedule's own CPU and its total CPU."""
     rows = []
     for way in dict.fromkeys(cost.way for cost in costs):
         own = [cost for cost in costs if cost.way == way]

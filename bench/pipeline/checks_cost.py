@@ -1,7 +1,7 @@
 """One engine's checks over made tables, one after the other: run as a process of its own.
 
-`python -m bench.pipeline.checks_cost JOB` prints a JSON line a check, the first for what comes
-before any. It ends early, after its line, with a check that Spark's JVM did not outlive.
+`python -m bench.pipeline.checks_cost JOB` prints a JSON line for the start, then one for each
+check. It ends early, after that check's line, with a check that ended Spark's JVM.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.pipeline.in_polars import QUERIES, polars_engine
 from bench.pipeline.in_spark import IN_SPARK, spark_engine
 
 START = "(start)"
-"""What comes before the first check, told as one."""
+"""The start, reported like a check."""
 ENGINES: dict[EngineName, Callable[[Job], AbstractContextManager[Engine]]] = {
     EngineName.SPARK: spark_engine,
     EngineName.DUCKDB: duckdb_engine,
