@@ -21,13 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.output import say
+from highwater_chaos.plan import PlanTopology
 from highwater_core import znodes
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_simulator.clocks import NS_PER_MS
-from highwater_simulator.world import SimulatedTopology, World, controller_name
+from highwater_simulator.world import World, controller_name
 
 BROKERS = 20
 TOPICS = 10
@@ -94,8 +95,8 @@ class Scale:
         ]
         self.world = World(
             1,
-            SimulatedTopology(
-                broker_count=brokers,
+            PlanTopology(
+                brokers=brokers,
                 broker_settings={"session_timeout_ms": SESSION_TIMEOUT_MS},
                 controller_settings={"session_timeout_ms": SESSION_TIMEOUT_MS},
             ),

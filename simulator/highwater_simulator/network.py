@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from highwater_chaos.plan import Latencies
+from highwater_chaos.plan import Network as Links
 from highwater_core.check import check
 from highwater_core.ports import Rng
 from highwater_simulator.clocks import NS_PER_MS
@@ -30,7 +32,7 @@ RETRANSMISSION_TIMEOUT_MS = 200
 MAX_RETRANSMISSIONS = 5
 """Most losses of one segment in a row, so that it is late by 6.2 s at most."""
 
-
+_NS_PER_US = 1_000
 _RANKS = 4_096
 """Of so many draws of a heavy-tailed latency one is the longest."""
 
@@ -95,6 +97,12 @@ class HeavyTailedLatency:
     def _at_rank_ns(self, rank: int) -> int:
         span_ns = self.maximum_ns - self.minimum_ns
         return self.minimum_ns + span_ns * (_RANKS - rank) // (15 * rank)
+
+
+def latency_of(links: Links) -> Latency:
+    """Return the latency of a plan's links."""
+    kind = HeavyTailedLatency if links.latencies is Latencies.HEAVY_TAILED else EvenLatency
+    return kind(links.minimum_us * _NS_PER_US, links.maximum_us * _NS_PER_US)
 
 
 class Link:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import ChangeConfig
-from highwater_chaos.plan import Latencies, Network, Plan
+from highwater_chaos.plan import Plan
 from highwater_checker.history import HistoryEvent, encode
 from highwater_core.check import BugFound
 from highwater_core.config import PROMISES
@@ -34,11 +34,11 @@ from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
 from highwater_simulator.minima import KEY, configured_minimum, is_compacted, least_in_sync
-from highwater_simulator.network import EvenLatency, HeavyTailedLatency, Latency, Plane
+from highwater_simulator.network import Plane, latency_of
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.trace_log import TraceLog
-from highwater_simulator.world import SimulatedTopology, World, broker_name, controller_name
+from highwater_simulator.world import World, broker_name, controller_name
 
 READY_WITHIN_MS = 20_000
 WRITE_ON_MS = 400
@@ -54,7 +54,6 @@ CHECKPOINT_WITHIN_MS = 10_000
 """Time to write a checkpoint, beyond two of its intervals."""
 LATE_MESSAGES = 2
 """So many messages in a row may take the longest that their link's latency allows."""
-NS_PER_US = 1_000
 STEP_MS = 20
 """How often a phase's end is checked."""
 
@@ -130,24 +129,8 @@ class PlanRun:
         self._at_the_end = at_the_end
         self.faults_begin_ns: int | None = None
         self._groups_are_served = True
-        network = plan.network
-        latency = _latency(network)
-        self._late_ms = LATE_MESSAGES * -(-latency.tail_ns // NS_PER_MS)
-        self.world = World(
-            plan.seed,
-            SimulatedTopology(
-                broker_count=plan.topology.brokers,
-                controller_count=plan.topology.controllers,
-                preset=plan.topology.preset,
-                toggles=plan.topology.toggles,
-                broker_settings=plan.topology.broker_settings,
-                controller_settings=plan.topology.controller_settings,
-                through_codecs=network.through_codecs,
-                shuffles_ties=network.shuffles_ties,
-                sends_file_from_bytes=network.sends_file_from_bytes,
-                latency=latency,
-            ),
-        )
+        self._late_ms = LATE_MESSAGES * -(-latency_of(plan.network).tail_ns // NS_PER_MS)
+        self.world = World(plan.seed, plan.topology, plan.network)
         flagged = tuple(
             name for name in ("I10", "I12") if PROMISES[plan.topology.preset][name].rows
         )
@@ -484,11 +467,6 @@ def _lets_records_go(plan: Plan) -> bool:
     changed = (step.do.key for step in plan.steps if isinstance(step.do, ChangeConfig))
     configured = (*plan.topology.broker_settings, *(key.replace(".", "_") for key in changed))
     return any(key.startswith("retention_") for key in configured)
-
-
-def _latency(network: Network) -> Latency:
-    kind = HeavyTailedLatency if network.latencies is Latencies.HEAVY_TAILED else EvenLatency
-    return kind(network.minimum_us * NS_PER_US, network.maximum_us * NS_PER_US)
 
 
 def run_plan(plan: Plan) -> RunResult:

@@ -1,24 +1,24 @@
 """A whole cluster in virtual time: controllers, brokers, ZooKeeper, disks, links, clients.
 
-A run depends on (seed, topology, the story) alone.
+A run depends on (seed, topology, links, the story) alone.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from highwater_broker.node import BrokerNode
 from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
-from highwater_chaos.plan import SENDFILE_FROM_BYTES
+from highwater_chaos.plan import Network as Links
+from highwater_chaos.plan import PlanTopology
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
 from highwater_core.check import check
-from highwater_core.config import Overrides, Preset
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
@@ -42,7 +42,7 @@ from highwater_simulator.client import SimulatedClient
 from highwater_simulator.clocks import Stamps
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel, LimitPassed
-from highwater_simulator.network import EvenLatency, Latency, Network, Plane
+from highwater_simulator.network import Network, Plane, latency_of
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
 from highwater_simulator.trace_log import TraceLog
@@ -67,29 +67,6 @@ class Node(Protocol):
     def request_stop(self) -> None: ...
 
     def snapshot(self) -> NodeSnapshot: ...
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedTopology:
-    """A cluster in virtual time: its nodes, and the behaviour of messages and files.
-
-    The settings override single fields of each node's.
-    """
-
-    broker_count: int = 3
-    controller_count: int = 2
-    preset: Preset = Preset.FENCED
-    toggles: Overrides = field(default_factory=dict)
-    broker_settings: Mapping[str, Any] = field(default_factory=dict)
-    controller_settings: Mapping[str, Any] = field(default_factory=dict)
-    through_codecs: bool = False
-    """Whether messages of both planes are encoded and decoded on their way."""
-    shuffles_ties: bool = False
-    """Whether the order of several nodes' actions at one instant is drawn."""
-    sends_file_from_bytes: int = SENDFILE_FROM_BYTES
-    """Records of at least so many bytes are read from their file when they arrive."""
-    latency: Latency = field(default_factory=EvenLatency)
-    """Of every link."""
 
 
 class NodeHandle:
@@ -118,12 +95,15 @@ def controller_name(controller_id: int) -> str:
 class World:
     """The cluster, and the actions of a story on it."""
 
-    def __init__(self, seed: int, topology: SimulatedTopology | None = None) -> None:
-        self.topology = topology or SimulatedTopology()
+    def __init__(
+        self, seed: int, topology: PlanTopology | None = None, links: Links | None = None
+    ) -> None:
+        self.topology = topology or PlanTopology()
+        self._links = links or Links()
         self.seed = seed
         self.rng = SeededRng(seed)
-        self.kernel = Kernel(ties=self.rng.stream("ties") if self.topology.shuffles_ties else None)
-        self.network = Network(self.kernel, self.rng.stream("network"), self.topology.latency)
+        self.kernel = Kernel(ties=self.rng.stream("ties") if self._links.shuffles_ties else None)
+        self.network = Network(self.kernel, self.rng.stream("network"), latency_of(self._links))
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
         self.stamps = Stamps(self.kernel.now_ns)
@@ -145,10 +125,8 @@ class World:
         self.client_names: list[str] = []
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
-        brokers = range(self.topology.broker_count)
-        controllers = range(
-            FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.topology.controller_count
-        )
+        brokers = range(self.topology.brokers)
+        controllers = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.topology.controllers)
         self.brokers = {i: self._handle(broker_name(i), i) for i in brokers}
         self.controllers = {i: self._handle(controller_name(i), i) for i in controllers}
         for handle in self.brokers.values():
@@ -264,22 +242,20 @@ class World:
 
     def _make_broker(self, handle: NodeHandle, runtime: NodeRuntime) -> BrokerNode:
         host = handle.name
-        settings = BrokerSettings(
-            **{
-                "node_id": handle.node_id,
-                "preset": self.topology.preset,
-                "toggles": self.topology.toggles,
-                "incarnation": runtime.incarnation,
-                "client_host": host,
-                "external_host": host,
-                "replication_host": host,
-                "control_host": host,
-                "offsets_topic_replication_factor": min(3, self.topology.broker_count),
-                **self.topology.broker_settings,
-            }
-        )
-        node = BrokerNode(settings, self._ports(handle, runtime))
-        sender = Sender(handle.disk, self.topology.sends_file_from_bytes)
+        settings: dict[str, Any] = {
+            "node_id": handle.node_id,
+            "preset": self.topology.preset,
+            "toggles": self.topology.toggles,
+            "incarnation": runtime.incarnation,
+            "client_host": host,
+            "external_host": host,
+            "replication_host": host,
+            "control_host": host,
+            "offsets_topic_replication_factor": min(3, self.topology.brokers),
+            **self.topology.broker_settings,
+        }
+        node = BrokerNode(BrokerSettings(**settings), self._ports(handle, runtime))
+        sender = Sender(handle.disk, self._links.sends_file_from_bytes)
         for listener_name, port, plane in (
             ("CLIENT", CLIENT_PORT, Plane.CLIENT),
             ("EXTERNAL", EXTERNAL_PORT, Plane.CLIENT),
@@ -292,7 +268,7 @@ class World:
                     plane,
                     self._kafka_handler(handle.node_id, node, listener_name),
                     kafka_carriage(
-                        sender, through_codecs=self.topology.through_codecs or port == EXTERNAL_PORT
+                        sender, through_codecs=self._links.through_codecs or port == EXTERNAL_PORT
                     ),
                     answers_in_order=True,
                     has_read=functools.partial(self._has_read, handle.node_id),
@@ -318,20 +294,18 @@ class World:
             self.on_read(broker_id, request, response)
 
     def _make_controller(self, handle: NodeHandle, runtime: NodeRuntime) -> ControllerNode:
-        settings = ControllerSettings(
-            **{
-                "node_id": handle.node_id,
-                "preset": self.topology.preset,
-                "toggles": self.topology.toggles,
-                "incarnation": runtime.incarnation,
-                "control_host": handle.name,
-                **self.topology.controller_settings,
-            }
-        )
-        return ControllerNode(settings, self._ports(handle, runtime))
+        settings: dict[str, Any] = {
+            "node_id": handle.node_id,
+            "preset": self.topology.preset,
+            "toggles": self.topology.toggles,
+            "incarnation": runtime.incarnation,
+            "control_host": handle.name,
+            **self.topology.controller_settings,
+        }
+        return ControllerNode(ControllerSettings(**settings), self._ports(handle, runtime))
 
     def _ports(self, handle: NodeHandle, runtime: NodeRuntime) -> Ports:
-        by_codec = self.topology.through_codecs
+        by_codec = self._links.through_codecs
         carriage: Carriage = CONTROL_BY_CODEC if by_codec else CONTROL_BY_VALUE
         if handle.node_id in self.brokers:
             carriage = replace(

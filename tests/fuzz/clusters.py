@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from highwater_broker.node import BrokerNode
 from highwater_chaos.faults import DiskOperation
+from highwater_chaos.plan import PlanTopology
 from highwater_client.outcomes import Outcome
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId, Offset, TopicPartition
 from highwater_core.ports import CallFailed
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.disk_faults import DiskFaults
-from highwater_simulator.world import CLIENT_PORT, NodeHandle, SimulatedTopology, World
+from highwater_simulator.world import CLIENT_PORT, NodeHandle, World
 from highwater_wire.kafka.messages import (
     CONSUMER,
     FetchPartition,
@@ -47,7 +48,7 @@ class FuzzedCluster:
     """Three brokers and a controller, with the topics orders and witness."""
 
     def __init__(self, world: World | None = None) -> None:
-        self.world = world or World(1, SimulatedTopology(broker_count=3, controller_count=1))
+        self.world = world or World(1, PlanTopology(brokers=3, controllers=1))
         self.client: SimulatedClient = self.world.client("witness-client")
         self._sent = 0
 

@@ -20,10 +20,11 @@ from typing import Any
 
 from highwater_adapters.files import RealFile, RealFileSystem
 from highwater_adapters.tcp_server import ConnectionContext, KafkaListener, ListenerSpec
+from highwater_chaos.plan import PlanTopology
 from highwater_core.ids import Offset
 from highwater_core.ports import Ports
 from highwater_simulator.tasks import NodeRuntime, SimulatedTask
-from highwater_simulator.world import NodeHandle, SimulatedTopology, World
+from highwater_simulator.world import NodeHandle, World
 from highwater_wire.kafka.messages import (
     CONSUMER,
     FetchPartition,
@@ -141,7 +142,7 @@ class _KernelFiles(RealFileSystem):
 class _WorldWithFiles(World):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        super().__init__(1, SimulatedTopology(broker_count=1, controller_count=1))
+        super().__init__(1, PlanTopology(brokers=1, controllers=1))
 
     def _ports(self, handle: NodeHandle, runtime: NodeRuntime) -> Ports:
         ports = super()._ports(handle, runtime)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from highwater_chaos.plan import Network as Links
+from highwater_chaos.plan import PlanTopology
 from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Coordination, CoordinationEvent, CoordinationEventKind
@@ -15,7 +17,7 @@ from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from highwater_simulator.zookeeper import HOST, ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from tests.support.failover_story import ORDERS, create_orders, full_isr, send_records
@@ -92,8 +94,8 @@ MakeCluster = Callable[..., Cluster]
 def make_cluster() -> Iterator[MakeCluster]:
     made: list[Cluster] = []
 
-    def make(seed: int = 1, **topology: Any) -> Cluster:
-        made.append(Cluster(World(seed, SimulatedTopology(**topology))))
+    def make(seed: int = 1, links: Links | None = None, **topology: Any) -> Cluster:
+        made.append(Cluster(World(seed, PlanTopology(**topology), links)))
         return made[-1]
 
     yield make

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from highwater_chaos.plan import PlanTopology
 from highwater_checker.catalogue.explain import Explanation, explain
 from highwater_core import znodes
 from highwater_core.config import Preset
@@ -22,7 +23,7 @@ from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
-from highwater_simulator.world import SimulatedTopology, World, broker_name, controller_name
+from highwater_simulator.world import World, broker_name, controller_name
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 T0 = TopicPartition("t", 0)
@@ -37,7 +38,7 @@ class Tale:
     def __init__(self, preset: Preset, flagged: tuple[str, ...] = (), **topology: Any) -> None:
         broker_settings = {"session_timeout_ms": 1_000, **topology.pop("broker_settings", {})}
         self.world = World(
-            3, SimulatedTopology(preset=preset, broker_settings=broker_settings, **topology)
+            3, PlanTopology(preset=preset, broker_settings=broker_settings, **topology)
         )
         self.preset = preset
         self.oracle = Oracle(
@@ -260,7 +261,7 @@ def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTal
         await tale.until(lambda: tale.ends(outside) == (6, 6), "the outsider is back")
 
     settings = {"replica_lag_time_max_ms": 2_000}
-    check_both(make_tale, story, 7, ("I2",), broker_count=4, broker_settings=settings)
+    check_both(make_tale, story, 7, ("I2",), brokers=4, broker_settings=settings)
 
 
 def test_row_10_a_leader_from_outside_the_isr_lacks_what_was_committed(
@@ -423,6 +424,6 @@ def test_row_15_a_restart_that_no_controller_saw_gets_no_command(make_tale: Make
         story,
         15,
         ("L4", "L8"),
-        controller_count=1,
+        controllers=1,
         controller_settings={"session_timeout_ms": 30_000},
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from highwater_chaos.plan import PlanTopology
 from highwater_checker.catalogue.explain import explain
 from highwater_checker.history import OperationType
 from highwater_checker.invariants.committed_offsets import check_committed_offsets
@@ -24,7 +25,7 @@ from highwater_simulator.liveness import Core, missing
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from tests.support.failover_story import ORDERS, create_orders
 
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)
@@ -36,7 +37,7 @@ class GroupStory:
     """A cluster with the oracle, and one client that commits and fetches the offset of orders-0."""
 
     def __init__(self) -> None:
-        self.world = World(1, SimulatedTopology(broker_settings=SETTINGS))
+        self.world = World(1, PlanTopology(broker_settings=SETTINGS))
         self.oracle = Oracle(self.world)
         client = self.world.client("client-0")
         self.client = client

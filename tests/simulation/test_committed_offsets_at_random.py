@@ -9,6 +9,7 @@ import random
 
 import pytest
 
+from highwater_chaos.plan import PlanTopology
 from highwater_checker.history import HistoryEvent
 from highwater_checker.invariants.committed_offsets import check_committed_offsets
 from highwater_checker.invariants.coordinators import check_coordinators
@@ -21,7 +22,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator.liveness import Core, missing
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from tests.support.failover_story import ORDERS, create_orders
 
 CLIENTS, GROUPS, FAULTS = 3, 2, 5
@@ -45,7 +46,7 @@ class RandomStory:
         self.draws = random.Random(seed)  # noqa: S311
         self.world = World(
             seed,
-            SimulatedTopology(
+            PlanTopology(
                 broker_settings=SETTINGS, controller_settings={"session_timeout_ms": SESSION_MS}
             ),
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from highwater_chaos.plan import Network
 from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
@@ -192,7 +193,7 @@ def test_a_node_that_dies_at_a_seam_does_nothing_after_it(
 def test_fail_points_are_armed_over_the_control_plane(
     make_cluster: Callable[..., Cluster],
 ) -> None:
-    cluster = make_cluster(through_codecs=True, **QUICK)
+    cluster = make_cluster(links=Network(through_codecs=True), **QUICK)
     world = cluster.world
     operator = SimulatedControlPlane(
         world.kernel.runtime("operator"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from highwater_chaos.plan import Network, PlanTopology
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_simulator.display import display
-from highwater_simulator.world import SimulatedTopology
 from tests.support.failover_story import RECORDS_PER_PHASE, run_failover_story
 
 
@@ -21,7 +21,7 @@ from tests.support.failover_story import RECORDS_PER_PHASE, run_failover_story
 def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_and_returns(
     preset: Preset, seed: int
 ) -> None:
-    result = run_failover_story(seed, SimulatedTopology(preset=preset))
+    result = run_failover_story(seed, PlanTopology(preset=preset))
     assert result.problems == ()
     assert result.acknowledged == 3 * RECORDS_PER_PHASE
     led = [e.leader_epoch for e in result.world.trace.events(EventKind.BECAME_LEADER)]
@@ -32,8 +32,8 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_and_returns(
 def test_copies_through_the_codecs_give_the_same_run_as_the_values_themselves(
     preset: Preset,
 ) -> None:
-    by_value = run_failover_story(3, SimulatedTopology(preset=preset))
-    by_codec = run_failover_story(3, SimulatedTopology(preset=preset, through_codecs=True))
+    by_value = run_failover_story(3, PlanTopology(preset=preset))
+    by_codec = run_failover_story(3, PlanTopology(preset=preset), Network(through_codecs=True))
     assert by_codec.problems == ()
     assert by_codec.digest == by_value.digest
 

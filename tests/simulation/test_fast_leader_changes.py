@@ -44,7 +44,7 @@ def test_logs_agree_after_fast_leader_changes_only_with_the_epoch_in_the_answer(
     truncation: str, differs: bool, make_cluster: Callable[..., Any]
 ) -> None:
     """Each broker has epochs that the other one lacks. Source: KIP-279, KAFKA-6361."""
-    cluster = make_cluster(broker_count=2, controller_count=1, toggles={"truncation": truncation})
+    cluster = make_cluster(brokers=2, controllers=1, toggles={"truncation": truncation})
     world, client = cluster.world, cluster.client
 
     async def story(c: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from highwater_broker.fetcher_registry import FetcherKey
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Stopped
+from highwater_chaos.plan import PlanTopology
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId, Offset, PartitionEpoch, TopicId
 from highwater_simulator.disk_tree import FolderNode
@@ -24,7 +25,7 @@ from highwater_simulator.liveness import (
 )
 from highwater_simulator.operators import change_config
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from tests.support.failover_story import ORDERS
 
 ALL = Core((0, 1, 2), (1000, 1001))
@@ -244,7 +245,7 @@ def test_i15_what_is_committed_comes_into_every_brokers_checkpoint(settled: Sett
 
 
 def test_a_core_stays_as_it_is_where_there_is_nothing_to_lead() -> None:
-    world = World(1, SimulatedTopology(preset=Preset.FENCED))
+    world = World(1, PlanTopology(preset=Preset.FENCED))
     assert extend_core(world, Core((0,), (1000,))) == Core((0,), (1000,))
     world.close()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
+from highwater_chaos.plan import Network, PlanTopology
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from tests.support.failover_story import ORDERS, create_orders
 
 NEW = tuple(TopicPartition("new", number) for number in range(3))
@@ -16,7 +17,7 @@ ALL = (ORDERS, *NEW)
 
 def test_a_topic_without_an_id_stops_the_replication_of_no_other() -> None:
     """The brokers that take over the topic without an id lead partitions of others already."""
-    world = World(5, SimulatedTopology(preset=Preset.V3, through_codecs=True, controller_count=1))
+    world = World(5, PlanTopology(preset=Preset.V3, controllers=1), Network(through_codecs=True))
     client = world.client("client-0")
     nodes = (*world.controllers, *world.brokers)
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from highwater_chaos import faults as f
+from highwater_chaos.plan import PlanTopology
 from highwater_simulator.clocks import TRUE_RATE_PPM
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.overlaps import Overlaps
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from highwater_simulator.world_faults import WorldFaults
 
 LINK = ("broker-0", "broker-1", Plane.REPLICATION)
@@ -44,7 +45,7 @@ class Faulty:
 
 @pytest.fixture
 def run() -> Iterator[Faulty]:
-    world = World(1, SimulatedTopology())
+    world = World(1, PlanTopology())
     world.start_all()
     world.kernel.run_for(200)
     yield Faulty(world)

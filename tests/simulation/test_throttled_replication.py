@@ -87,7 +87,7 @@ async def begin_to_move(c: Cluster) -> Callable[[], bool]:
 
 @pytest.fixture
 def four(make_cluster: Callable[..., Cluster]) -> Cluster:
-    return make_cluster(broker_count=4, broker_settings={"replica_fetch_max_bytes": PIECE_BYTES})
+    return make_cluster(brokers=4, broker_settings={"replica_fetch_max_bytes": PIECE_BYTES})
 
 
 def run(c: Cluster, story: Callable[[], Any]) -> None:
@@ -180,7 +180,7 @@ def has_shrunk(c: Cluster) -> bool:
 
 
 def test_replicas_in_sync_are_not_slowed(make_cluster: Callable[..., Cluster]) -> None:
-    c = make_cluster(broker_count=3)
+    c = make_cluster(brokers=3)
     took_ms = -1
 
     async def story() -> None:
@@ -212,7 +212,7 @@ def test_a_throttle_that_held_replicas_in_sync_back_would_be_seen(
     make_cluster: Callable[..., Cluster], side: str
 ) -> None:
     """Planted: the ISR shrinks, and clients wait."""
-    c = make_cluster(broker_count=3)
+    c = make_cluster(brokers=3)
     planted = PlantedBug(
         name="in_sync_held_back",
         summary="a throttle holds back who is in sync, too",

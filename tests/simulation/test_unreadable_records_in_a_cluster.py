@@ -8,11 +8,12 @@ from __future__ import annotations
 import pytest
 
 from highwater_chaos.faults import DiskOperation
+from highwater_chaos.plan import Network, PlanTopology
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, LeaderEpoch, Offset, TopicPartition
 from highwater_core.ports import CallFailed
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.world import CLIENT_PORT, EXTERNAL_PORT, SimulatedTopology, World
+from highwater_simulator.world import CLIENT_PORT, EXTERNAL_PORT, World
 from highwater_wire.kafka.messages import CONSUMER, FetchPartition, FetchRequest, FetchResponse
 
 TOPICS = tuple(f"x{number}" for number in range(7))
@@ -56,9 +57,8 @@ async def read_all(
 def test_one_unreadable_batch_stops_nothing_else_of_its_leader(sends_file_from_bytes: int) -> None:
     world = World(
         1,
-        SimulatedTopology(
-            broker_count=3, controller_count=1, sends_file_from_bytes=sends_file_from_bytes
-        ),
+        PlanTopology(brokers=3, controllers=1),
+        Network(sends_file_from_bytes=sends_file_from_bytes),
     )
 
     client = world.client("writer")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from highwater_chaos.plan import Network, PlanTopology
 from highwater_checker.history import HistoryEvent, sends_of
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.kernel import LimitPassed
-from highwater_simulator.world import SimulatedTopology, World
+from highwater_simulator.world import World
 from tests.support.verification import verify
 
 ORDERS = TopicPartition("orders", 0)
@@ -72,14 +73,16 @@ async def failover(world: World, client: SimulatedClient) -> None:
     await client.read_all(ORDERS.topic, ORDERS.partition, SEND_WITHIN_MS)
 
 
-def run_failover_story(seed: int, topology: SimulatedTopology | None = None) -> StoryResult:
+def run_failover_story(
+    seed: int, topology: PlanTopology | None = None, links: Network | None = None
+) -> StoryResult:
     """Run the story in a world of its own.
 
     Raises:
         LimitPassed: something did not happen in time.
         SimulationFailed: a node met a bug.
     """
-    world = World(seed, topology)
+    world = World(seed, topology, links)
     client = world.client("client-0")
     try:
         world.run(failover(world, client), STORY_WITHIN_MS)

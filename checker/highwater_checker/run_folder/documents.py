@@ -77,7 +77,9 @@ class Document(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RunTopology:
-    """The nodes of a run. toggles: the ones that replace rules of the preset.
+    """The nodes of a run, as its file has them: of a cluster on containers, or of a plan.
+
+    toggles: the ones that replace rules of the preset.
 
     session_timeout_ms: of all nodes, in containers; None of a simulated run, whose nodes have it in
     their settings.

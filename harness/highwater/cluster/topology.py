@@ -58,7 +58,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A cluster to bring up.
+    """A cluster to bring up on containers, with each node's address.
 
     broker_settings and controller_settings replace defaults by field name (replica_lag_time_max_ms
     becomes HIGHWATER_REPLICA_LAG_TIME_MAX_MS); toggles replace single rules of the preset.

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from highwater_chaos.plan import PlanTopology
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
-from highwater_simulator.world import CLIENT_PORT, SimulatedTopology, World, broker_name
+from highwater_simulator.world import CLIENT_PORT, World, broker_name
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import DeleteTopicsRequest
 
@@ -23,7 +24,7 @@ class Cluster:
 
     def __init__(self, preset: Preset, **broker_settings: object) -> None:
         settings = {"replica_lag_time_max_ms": 1_000, **broker_settings}
-        self.world = World(1, SimulatedTopology(preset=preset, broker_settings=settings))
+        self.world = World(1, PlanTopology(preset=preset, broker_settings=settings))
         self.client = self.world.client("client")
         self.world.start_all()
 

@@ -7,7 +7,8 @@ import pytest
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology, decode_topology
 from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
-from highwater.runs.plans.translation import differences, run_topology_of, topology_of, unsupported
+from highwater.runs.plans.outcome import run_topology_of
+from highwater.runs.plans.translation import differences, topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Network, Plan, PlanTopology, Step
 from highwater_checker.run_folder.documents import TOPOLOGY

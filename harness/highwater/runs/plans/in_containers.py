@@ -25,11 +25,11 @@ from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
 from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
-from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
+from highwater.runs.plans.outcome import PlanResult, conclude, run_topology_of, write_plan
 from highwater.runs.plans.promises import promises_of
 from highwater.runs.plans.schedule import Schedule, StepDone
 from highwater.runs.plans.trace_watch import TraceWatch
-from highwater.runs.plans.translation import differences, run_topology_of, topology_of, unsupported
+from highwater.runs.plans.translation import differences, topology_of, unsupported
 from highwater.runs.probing import Prober, ProberDied
 from highwater.runs.stock.libraries import ClientKind, differences_of
 from highwater.waiting import NeverHappened

@@ -10,7 +10,7 @@ from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange, takeovers
-from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
+from highwater.runs.plans.outcome import PlanResult, conclude, run_topology_of, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
 from highwater.runs.plans.simulated_looks import SimulatedObserver
@@ -38,7 +38,6 @@ from highwater_checker.run_folder.documents import (
     TOPOLOGY,
     WATCHED,
     Excused,
-    RunTopology,
 )
 from highwater_simulator.display import display
 from highwater_simulator.liveness import Core
@@ -145,13 +144,4 @@ def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     write_clock(folder)
     write_intents(folder, result)
     write_lines(folder, "trace.txt", [line.encode() for line in display(result.trace.entries)])
-    planned = result.plan.topology
-    topology = RunTopology(
-        planned.brokers,
-        planned.controllers,
-        planned.preset,
-        planned.toggles,
-        planned.broker_settings,
-        planned.controller_settings,
-    )
-    folder.write(TOPOLOGY, topology)
+    folder.write(TOPOLOGY, run_topology_of(result.plan.topology))

@@ -8,14 +8,22 @@ from pathlib import Path
 
 import msgspec
 
+from highwater.cluster.topology import Topology
 from highwater.report.failover import Gap
 from highwater.report.page import write_report
 from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange
-from highwater_chaos.plan import Plan, encode_plan
+from highwater_chaos.plan import Plan, PlanTopology, encode_plan
 from highwater_checker.judging import judge_evidence
-from highwater_checker.run_folder.documents import FILES, PLAN, PROMISES, VERDICT, Promises
+from highwater_checker.run_folder.documents import (
+    FILES,
+    PLAN,
+    PROMISES,
+    VERDICT,
+    Promises,
+    RunTopology,
+)
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.run_folder.evidence_files import sizes_of
 from highwater_checker.verdict import Verdict
@@ -41,6 +49,11 @@ class PlanResult:
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
     folder.write(PLAN, msgspec.Raw(encode_plan(plan)))
+
+
+def run_topology_of(topology: Topology | PlanTopology) -> RunTopology:
+    """Return the nodes as the run's folder has them: of a cluster, or of a simulated plan."""
+    return msgspec.convert(topology, RunTopology, from_attributes=True)
 
 
 def list_evidence(folder: RunFolder) -> None:

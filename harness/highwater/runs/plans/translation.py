@@ -9,7 +9,6 @@ from highwater.faults.kinds import KINDS
 from highwater.search.planting import problems_with_bug
 from highwater_chaos.plan import Network, Plan
 from highwater_chaos.words import say_step
-from highwater_checker.run_folder.documents import RunTopology
 
 _SESSION = "session_timeout_ms"
 
@@ -47,19 +46,6 @@ def topology_of(plan: Plan) -> Topology:
         broker_settings=broker_settings,
         controller_settings=controller_settings,
         **sessions,
-    )
-
-
-def run_topology_of(topology: Topology) -> RunTopology:
-    """Return the cluster as the run's folder has it."""
-    return RunTopology(
-        brokers=topology.brokers,
-        controllers=topology.controllers,
-        preset=topology.preset,
-        toggles=topology.toggles,
-        broker_settings=topology.broker_settings,
-        controller_settings=topology.controller_settings,
-        session_timeout_ms=topology.session_timeout_ms,
     )
 
 
