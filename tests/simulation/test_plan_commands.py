@@ -87,7 +87,7 @@ def test_shrink_writes_the_minimal_plan_and_says_it_in_words(tmp_path: Path) -> 
     assert minimal.expected == Expected("fail", "I10")
     assert minimal.commit == commit_here()
     assert "this broke I10" in result.stdout
-    assert f"highwater sim replay {out}" in result.stdout
+    assert f"highwater run {out} --events" in result.stdout
     assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
 
 
@@ -214,6 +214,30 @@ def test_a_replay_says_at_which_commit_its_plan_was_kept(tmp_path: Path) -> None
     plan = replace(decode_plan(LEADER_KILLED.read_bytes()), commit="c0ffee")
     result = highwater("sim", "replay", written(plan, tmp_path))
     assert ("kept at commit c0ffee" in result.stdout) is bool(commit_here())
+
+
+def test_a_run_that_shows_its_events_says_what_a_replay_of_its_plan_does(tmp_path: Path) -> None:
+    options = ("--events", "--around-violation", 3)
+    run = highwater("run", LAGGING, *options, "--out", tmp_path / "run")
+    replayed = highwater("sim", "replay", LAGGING, *options[1:])
+    assert run.stdout.startswith(replayed.stdout)
+    assert replayed.stdout.splitlines()[-1].startswith("digest ")
+    assert run.exit_code == replayed.exit_code == 1
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [(("--json",), "one of the two"), (("--world", "docker"), "--world sim")],
+)
+def test_events_are_lines_of_a_run_in_virtual_time(
+    options: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    result = highwater("run", LEADER_KILLED, "--events", *options, "--out", out)
+    assert isinstance(result.exception, HarnessError)
+    assert says in str(result.exception)
+    assert not out.exists()
 
 
 def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:

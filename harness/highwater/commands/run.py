@@ -17,9 +17,11 @@ from highwater.report.screen import Screen
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.chaos.options import (
+    AroundViolation,
     Brokers,
     Client,
     Controllers,
+    Events,
     For,
     GuardOfAny,
     Out,
@@ -42,6 +44,7 @@ from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 
 if TYPE_CHECKING:
+    from highwater.runs.plans.in_simulator import Ended
     from highwater.runs.plans.outcome import PlanResult
 
 RUNS = Path("runs")
@@ -73,6 +76,8 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would act on what; start nothing.")
     ] = False,
+    events: Events = False,
+    around_violation: AroundViolation = None,
     out: Out = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; with --repeat all results.")
@@ -98,13 +103,14 @@ def run(
         raise typer.Exit(_print_dry(planned, world))
     if guard:
         check_quorum(planned)
+    ended = _shown(around_violation, json) if events else None
     folders = _folders(out, "plan" if seed is None else "chaos", is_one=times == tries == 1)
     with Screen() as screen:
         for line in outline(planned):
             screen.say(line, style="dim")
 
         def run_once() -> PlanResult:
-            result = run_in(world, planned, next(folders), screen, client)
+            result = run_in(world, planned, next(folders), screen, client, ended)
             if not json:
                 print_result(result)
             return result
@@ -137,6 +143,22 @@ def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[],
             yield lambda: RunFolder.create(RUNS, new_run_id(kind))
         else:
             yield partial(RunFolder, out if is_one else out / f"{out.name}-{number}")
+
+
+def _shown(around_violation: int | None, json: bool) -> Ended:
+    """Return what prints the plan, a line for each event, and the digest.
+
+    Raises:
+        HarnessError: JSON is to be printed too.
+    """
+    if json:
+        raise HarnessError("--events prints lines, and --json JSON: one of the two")
+    from highwater.runs.plans.replaying import Replayed, show
+    from highwater_simulator.search import find
+
+    return lambda result, verdict: show(
+        Replayed(result, find(result), verdict, result.plan.planted), around_violation
+    )
 
 
 def print_result(result: PlanResult) -> None:

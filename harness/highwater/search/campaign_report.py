@@ -20,7 +20,7 @@ from highwater.search.pool import Lost
 from highwater.search.report import SearchReport, print_report, report_of
 from highwater.search.schedule_rows import kind_of, summary_of
 from highwater.search.searching import Search
-from highwater.search.shrinking import commands_for
+from highwater.search.shrinking import command_for
 from highwater_chaos.words import counted
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
@@ -304,5 +304,4 @@ def _print_shrunk(each: ShrunkPlan, console: Console) -> None:
     said = f"{each.invariant}, seed {each.seed}, {each.family}: "
     steps = f"{each.steps_before} steps, {each.steps_after} left{ending}"
     console.print(Text(said + steps), soft_wrap=True)
-    for command in commands_for(Path(each.plan)):
-        console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)
+    console.print(Text(f"  {command_for(Path(each.plan))}", style="cyan"), soft_wrap=True)

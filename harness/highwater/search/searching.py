@@ -14,6 +14,7 @@ from highwater.search.judging import expected_of
 from highwater.search.options import Families, SearchOptions
 from highwater.search.planting import check_planting
 from highwater.search.pool import Lost, Pool, run_here
+from highwater.search.shrinking import command_for
 from highwater_chaos.plan import decode_plan, encode_plan
 from highwater_checker.verdict import Outcome
 from highwater_simulator.generate import Family
@@ -141,10 +142,9 @@ def plan_name(summary: Summary) -> str:
 
 
 def replay_command(summary: Summary, options: SearchOptions, plan_file: Path | None) -> str:
-    """Return the command that shows the schedule again."""
+    """Return the command that shows the schedule again; a plan file names its planted bug."""
     if summary.is_mutant and plan_file is not None:
-        what = str(plan_file)
-    else:
-        what = f"{summary.schedule.seed} --family {summary.schedule.family}"
-        what += f" --preset {options.preset}" if options.preset != "fenced" else ""
+        return command_for(plan_file)
+    what = f"{summary.schedule.seed} --family {summary.schedule.family}"
+    what += f" --preset {options.preset}" if options.preset != "fenced" else ""
     return f"highwater sim replay {what}" + (f" --planted {options.bug}" if options.bug else "")

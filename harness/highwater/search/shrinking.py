@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +77,6 @@ def write_plan_file(plan: Plan, path: Path) -> None:
     path.write_bytes(encode_plan(plan, omit_defaults=True))
 
 
-def commands_for(path: Path) -> Sequence[str]:
-    """Return the commands that run the plan file again; the file names its planted bug."""
-    return (f"highwater sim replay {path}", f"highwater run {path}")
+def command_for(path: Path) -> str:
+    """Return the command that runs the plan file again; the file names its planted bug."""
+    return f"highwater run {path} --events"

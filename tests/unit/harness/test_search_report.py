@@ -148,20 +148,20 @@ def test_the_printed_report_says_how_to_see_each_violation_again() -> None:
 @pytest.mark.parametrize(
     ("summary", "options", "command"),
     [
-        (summary_of(7, Family.DISKS), OPTIONS, "7 --family disks"),
+        (summary_of(7, Family.DISKS), OPTIONS, "sim replay 7 --family disks"),
         (
             summary_of(7),
             SearchOptions(1, preset=Preset.V3, bug="b"),
-            "7 --family processes --preset v3 --planted b",
+            "sim replay 7 --family processes --preset v3 --planted b",
         ),
-        (summary_of(7, is_mutant=True), OPTIONS, "plans/seed-7-processes.json"),
+        (summary_of(7, is_mutant=True), OPTIONS, "run plans/seed-7-processes.json --events"),
     ],
 )
 def test_a_replay_command_names_all_that_the_schedule_depends_on(
     summary: Summary, options: SearchOptions, command: str
 ) -> None:
     plan_file = Path("plans/seed-7-processes.json")
-    assert replay_command(summary, options, plan_file) == f"highwater sim replay {command}"
+    assert replay_command(summary, options, plan_file) == f"highwater {command}"
 
 
 def test_plans_of_failures_are_kept_and_no_others_with_all_that_they_depend_on(

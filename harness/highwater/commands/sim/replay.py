@@ -1,14 +1,15 @@
-"""`highwater sim replay`: one schedule again, byte for byte, with a line for each event."""
+"""`highwater sim replay`: a schedule of a search again, with a line for each event.
+
+Of a plan file it is `highwater run FILE --events` without a run folder.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated
 
 import typer
 
-from highwater.output import RESULTS, print_json
+from highwater.output import print_json
 from highwater.search.options import Families
 from highwater_core.config import Preset
 
@@ -35,19 +36,18 @@ def replay(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Run a seed or a plan file again and show it; equal plans give equal digests."""
+    """Run a search's seed again and show it; equal plans give equal digests.
+
+    A plan file is run and shown by 'highwater run FILE --events', which also keeps its run folder.
+    """
     from highwater.runs.plans import replaying
     from highwater.search.plans import plan_of
 
     replayed = replaying.replay(plan_of(what, preset, family), planted)
-    try:
-        if digest_only:
-            typer.echo(replayed.result.digest())
-        elif json:
-            print_json(replaying.report_of(replayed))
-        else:
-            replaying.print_replay(replayed, RESULTS, around_violation)
-        sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if digest_only:
+        typer.echo(replayed.result.digest())
+    elif json:
+        print_json(replaying.report_of(replayed))
+    else:
+        replaying.show(replayed, around_violation)
     raise typer.Exit(replayed.exit_code)

@@ -76,8 +76,7 @@ def shrink(
     else:
         typer.echo(describe(shrunk))
         typer.echo(f"\n{path}")
-        for command in shrinking.commands_for(path):
-            typer.echo(f"  {command}")
+        typer.echo(f"  {shrinking.command_for(path)}")
     raise typer.Exit(_exit_code(shrunk))
 
 

@@ -59,6 +59,16 @@ Out = Annotated[
     ),
 ]
 
+Events = Annotated[
+    bool,
+    typer.Option(
+        "--events", help="Print the plan in words, each event in virtual time, and the digest."
+    ),
+]
+AroundViolation = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Of --events only so many lines before and after it."),
+]
 Without = Annotated[
     list[Kind] | None,
     typer.Option("--without", help="A kind of fault that the plan must not have; repeatable."),

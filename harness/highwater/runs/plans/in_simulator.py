@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from highwater.cluster.topology import Topology
@@ -39,6 +40,7 @@ from highwater_checker.run_folder.documents import (
     WATCHED,
     Excused,
 )
+from highwater_checker.verdict import Verdict
 from highwater_simulator.display import display
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import PlanRun, RunResult
@@ -47,6 +49,7 @@ from highwater_simulator.trace_log import Note
 from highwater_simulator.unsupported import unsupported
 from highwater_simulator.world import World
 
+Ended = Callable[[RunResult, Verdict], None]
 _SESSION = "session_timeout_ms"
 _UNSET_SESSION_MS = Topology().session_timeout_ms
 
@@ -76,8 +79,12 @@ class Simulated:
     changes: list[LeaderChange]
 
 
-def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResult:
+def run_in_simulator(
+    plan: Plan, folder: RunFolder, screen: Screen, ended: Ended | None = None
+) -> PlanResult:
     """Run the plan, with the planted bug that it expects, and return its verdict.
+
+    ended: called with the run once it is judged.
 
     Raises:
         NoSuchBug, PlantsNothing: its nodes cannot have that bug.
@@ -86,7 +93,11 @@ def run_in_simulator(plan: Plan, folder: RunFolder, screen: Screen) -> PlanResul
     simulated = simulate(plan, folder, screen, bug)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
     steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(simulated.result))
-    return conclude(folder, plan, True, simulated.marks, simulated.changes, notes, steps)
+    marks, changes = simulated.marks, simulated.changes
+    concluded = conclude(folder, plan, True, marks, changes, notes, steps)
+    if ended is not None:
+        ended(simulated.result, concluded.verdict)
+    return concluded
 
 
 def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulated:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from highwater.checkout import commit_here
+from highwater.output import RESULTS
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import simulate
@@ -154,6 +157,15 @@ def _notes(replayed: Replayed) -> Iterator[str]:
     kept_at, here = replayed.result.plan.commit, commit_here()
     if kept_at and here and kept_at != here:
         yield f"kept at commit {kept_at}; this is {here}, which may do otherwise"
+
+
+def show(replayed: Replayed, around_violation: int | None = None) -> None:
+    """Print the replay on stdout; a reader that has seen enough ends it, as `| head`."""
+    try:
+        print_replay(replayed, RESULTS, around_violation)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def around(entries: Sequence[Entry], lines: int) -> Sequence[Entry]:

@@ -14,6 +14,7 @@ from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.plan import BadPlan, Plan, decode_plan
 
 if TYPE_CHECKING:
+    from highwater.runs.plans.in_simulator import Ended
     from highwater.runs.plans.outcome import PlanResult
 
 
@@ -60,12 +61,16 @@ def run_in(
     folder: Callable[[], RunFolder],
     screen: Screen,
     client: ClientKind = ClientKind.OWN,
+    ended: Ended | None = None,
 ) -> PlanResult:
     """Run the plan in that world with those clients; its folder is made once it can run.
 
+    ended: called with the events of a simulated run once it is judged.
+
     Raises:
         Unsupported, EngineMissing: it cannot run; it has no folder.
-        HarnessError: stock clients in the simulator, which has no sockets.
+        HarnessError: stock clients in the simulator, which has no sockets; or `ended` on
+            containers, where nodes have no common clock.
     """
     if world is WorldName.SIM:
         if client is not ClientKind.OWN:
@@ -75,7 +80,9 @@ def run_in(
         from highwater.runs.plans.in_simulator import check_simulated, run_in_simulator
 
         check_simulated(plan)
-        return run_in_simulator(plan, folder(), screen)
+        return run_in_simulator(plan, folder(), screen, ended)
+    if ended is not None:
+        raise HarnessError("events are in one order in virtual time alone: --world sim")
     from highwater.cluster.engine import connect_engine
     from highwater.runs.plans.in_containers import check_supported, run_in_containers
 
