@@ -10,7 +10,7 @@ from dataclasses import replace
 from highwater_adapters.memory_quota import MemoryQuota
 from highwater_adapters.process import descriptor_limit, load_settings, run_node
 from highwater_adapters.tcp_server import ConnectionContext, KafkaHandler, ListenerSpec
-from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_broker.node import BrokerNode
 from highwater_broker.settings import NO_LIMIT, BrokerSettings
 from highwater_wire.kafka.group_messages import JoinGroupRequest

@@ -18,8 +18,8 @@ from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
 from highwater_broker.isr_writer import IsrWriter, make_isr_writer
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
-from highwater_broker.kafka_api.seams import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.log.subfolder import Subfolder
 from highwater_broker.log_cleaner import LogCleaner

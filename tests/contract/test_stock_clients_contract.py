@@ -29,9 +29,10 @@ from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_broker.coordinator.coordinator import GroupCoordinator
 from highwater_broker.coordinator.settings import GroupSettings
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
-from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
 from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import AppendOutcome

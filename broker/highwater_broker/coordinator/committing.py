@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from highwater_broker.coordinator.group import Group
+from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, GroupState
 from highwater_broker.coordinator.logic.identity import absent_group_error, commit_error
 from highwater_broker.coordinator.logic.protocols import CONSUMER_PROTOCOL_TYPE
-from highwater_broker.coordinator.seams import Appends
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.coordinator.stored import (
     GroupRecord,

@@ -20,9 +20,9 @@ from highwater_broker.coordinator.committing import (
     read_by,
 )
 from highwater_broker.coordinator.group import Group, loaded_group
+from highwater_broker.coordinator.groups_and_log import Appends, Owned
 from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, GroupState
 from highwater_broker.coordinator.rebalancing import Rebalancing
-from highwater_broker.coordinator.seams import Appends, Owned
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.coordinator.stored import (
     GroupForgotten,

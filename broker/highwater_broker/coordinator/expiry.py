@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from highwater_broker.coordinator.group import Group
+from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import GroupState
 from highwater_broker.coordinator.logic.offset_expiry import ExpiryFacts, expired_offsets
-from highwater_broker.coordinator.seams import Appends
 from highwater_broker.coordinator.stored import OffsetForgotten
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind

@@ -52,7 +52,7 @@ class OffsetsLog:
         return group_id not in self._under_way
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
-        """Return NONE once the records are committed, or an error; see seams.Appends.
+        """Return NONE once the records are committed, or an error; see groups_and_log.Appends.
 
         Ordering: the records are in the log before the first await. Appends of one group are
         answered in the order in which they began.

@@ -9,10 +9,10 @@ KAFKA-10614.
 
 from __future__ import annotations
 
+from highwater_broker.coordinator.groups_and_log import GroupCache
 from highwater_broker.coordinator.load import Load, LoadFailed, LoadUnwanted, PartitionLoad
 from highwater_broker.coordinator.logic.placement import offsets_partition
-from highwater_broker.coordinator.seams import GroupCache
-from highwater_broker.kafka_api.seams import Partitions, TopicSize
+from highwater_broker.kafka_api.rest_of_broker import Partitions, TopicSize
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Purgatory

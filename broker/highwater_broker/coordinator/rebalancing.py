@@ -19,13 +19,13 @@ from highwater_broker.coordinator.answers import (
 )
 from highwater_broker.coordinator.group import Group, Member
 from highwater_broker.coordinator.group_trace import GroupTrace
+from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import (
     HEARTBEAT_ANSWERS,
     REBALANCES_FROM,
     GroupState,
 )
 from highwater_broker.coordinator.logic.joining import JoinStep, decide_join
-from highwater_broker.coordinator.seams import Appends
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.coordinator.timers import Timers
 from highwater_core.errors import ErrorCode

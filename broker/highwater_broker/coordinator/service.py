@@ -9,7 +9,7 @@ from highwater_broker.coordinator.ownership import Ownership
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.coordinator.topic_size import OffsetsTopicSize
 from highwater_broker.current_session import CurrentSession
-from highwater_broker.kafka_api.seams import Partitions
+from highwater_broker.kafka_api.rest_of_broker import Partitions
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.settings import BrokerSettings

@@ -5,6 +5,7 @@ Source: KIP-4, KIP-464 (-1: the defaults).
 
 from __future__ import annotations
 
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_broker.kafka_api.refusals import (
@@ -13,7 +14,6 @@ from highwater_broker.kafka_api.refusals import (
     replicas_refusal,
     sort_out,
 )
-from highwater_broker.kafka_api.seams import KafkaApiSettings
 from highwater_broker.kafka_api.topic_waits import Deadline, Deadlines, TopicWaits
 from highwater_broker.kafka_api.turns import Turns
 from highwater_core import messages as control

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
 from highwater_broker.kafka_api.topic_waits import Deadlines, TopicWaits
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode

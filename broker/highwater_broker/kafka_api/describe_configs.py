@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from highwater_broker.kafka_api.seams import Configs, KafkaApiSettings
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
+from highwater_broker.kafka_api.rest_of_broker import Configs
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.config_layers import (

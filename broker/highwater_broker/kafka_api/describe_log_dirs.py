@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from highwater_broker.kafka_api.seams import LogDirs, Partitions
+from highwater_broker.kafka_api.rest_of_broker import LogDirs, Partitions
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.log_folders import FolderContent
 from highwater_core.errors import ErrorCode

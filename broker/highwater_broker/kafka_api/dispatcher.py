@@ -15,6 +15,7 @@ from highwater_broker.kafka_api.alter_configs import AlterConfigsHandler, Config
 from highwater_broker.kafka_api.alter_partition_reassignments import (
     AlterPartitionReassignmentsHandler,
 )
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.api_versions import ApiVersionsHandler
 from highwater_broker.kafka_api.create_partitions import CreatePartitionsHandler
 from highwater_broker.kafka_api.create_topics import CreateTopicsHandler
@@ -39,10 +40,9 @@ from highwater_broker.kafka_api.metadata import MetadataHandler
 from highwater_broker.kafka_api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from highwater_broker.kafka_api.offsets_topic import OffsetsTopic
 from highwater_broker.kafka_api.produce import ProduceHandler
-from highwater_broker.kafka_api.seams import (
+from highwater_broker.kafka_api.rest_of_broker import (
     Configs,
     Controller,
-    KafkaApiSettings,
     LogDirs,
     Partitions,
     ProducerIdSource,
@@ -159,7 +159,7 @@ class KafkaApi:
     def handle(self, request: KafkaRequest, listener: str) -> Awaitable[KafkaAnswer]:
         """Return the handler's awaitable; its result is None where there is no response (acks=0).
 
-        listener is the name of the listener that the request came through (seams.Listener).
+        listener is the name of the listener that the request came through (listeners.Listener).
         """
         handler = self._handlers.get(type(request))
         if handler is None:

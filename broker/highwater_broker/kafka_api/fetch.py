@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from highwater_broker.kafka_api.follower_session import FollowerSession
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS, Listener
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.pending_fetch import (
     ConsumerFetch,
@@ -19,7 +20,6 @@ from highwater_broker.kafka_api.pending_fetch import (
     Part,
     SentHighWatermarks,
 )
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
 from highwater_broker.kafka_api.turns import CHUNK, Turns
 from highwater_broker.purgatory import Purgatory, Watch
 from highwater_core.errors import ErrorCode

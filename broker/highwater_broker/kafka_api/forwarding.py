@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from highwater_broker.kafka_api.refusals import Outcome
-from highwater_broker.kafka_api.seams import Controller, Response
+from highwater_broker.kafka_api.rest_of_broker import Controller, Response
 from highwater_broker.kafka_api.topic_waits import Deadline
 from highwater_core.admin_messages import CreatePartitionsResponse, PartitionResult
 from highwater_core.errors import ErrorCode

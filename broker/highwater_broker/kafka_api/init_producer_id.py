@@ -6,7 +6,8 @@ coordinator raises epochs, and an idempotent producer raises its own (KIP-360).
 
 from __future__ import annotations
 
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, ProducerIdSource
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
+from highwater_broker.kafka_api.rest_of_broker import ProducerIdSource
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.producer_messages import (
     NO_PRODUCER_EPOCH,

@@ -6,7 +6,7 @@ Source: KIP-62, KIP-345, KIP-394.
 from __future__ import annotations
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.group_messages import JoinGroupRequest, JoinGroupResponse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from highwater_broker.kafka_api.seams import Partitions
+from highwater_broker.kafka_api.rest_of_broker import Partitions
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode

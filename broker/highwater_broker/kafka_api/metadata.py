@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS, Listener
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS, Listener
 from highwater_broker.kafka_api.topics_on_first_use import TopicsOnFirstUse
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache

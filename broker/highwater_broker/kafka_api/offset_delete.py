@@ -6,7 +6,7 @@ Source: KIP-496.
 from __future__ import annotations
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.errors import ErrorCode

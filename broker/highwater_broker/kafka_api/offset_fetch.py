@@ -7,7 +7,7 @@ Source: KIP-709 (several groups at once).
 from __future__ import annotations
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.turns import CHUNK, Turns
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.committed_messages import (

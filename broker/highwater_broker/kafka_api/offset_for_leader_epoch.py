@@ -5,8 +5,8 @@ Source: KIP-101, KIP-279 (the epoch in the answer), KIP-320 (fenced by current_l
 
 from __future__ import annotations
 
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.kafka_api.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition

@@ -5,8 +5,9 @@ Source: Kafka's internal topics; KIP-115 (never with fewer replicas than configu
 
 from __future__ import annotations
 
+from highwater_broker.kafka_api.api_settings import OffsetsTopicSettings
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
-from highwater_broker.kafka_api.seams import OffsetsTopicSettings, TopicSize
+from highwater_broker.kafka_api.rest_of_broker import TopicSize
 from highwater_broker.kafka_api.topic_waits import Deadline, Deadlines, TopicWaits
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Container, Sequence
 
 from highwater_broker.kafka_api.append_order import AppendOrder
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Parts, Purgatory

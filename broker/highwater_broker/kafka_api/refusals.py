@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeVar
 
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
 from highwater_broker.kafka_api.turns import Turns
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition

@@ -6,7 +6,7 @@ The leader's assignment is in the log before anybody is told of it.
 from __future__ import annotations
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
-from highwater_broker.kafka_api.seams import CLIENT_LISTENERS
+from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.group_messages import SyncGroupRequest, SyncGroupResponse
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.forwarding import ControllerForwarding
-from highwater_broker.kafka_api.seams import KafkaApiSettings
 from highwater_broker.kafka_api.topic_waits import Deadlines
 from highwater_core import messages as control
 from highwater_core.errors import ErrorCode

@@ -18,7 +18,8 @@ from highwater.faults.processes.clients import ONE_PROCESS, Clients, kill_client
 from highwater.faults.processes.nodes import NodeFaults
 from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
-from highwater.faults.zookeeper import ZooKeeperFaults
+from highwater.faults.zookeeper.server import ServerFaults
+from highwater.faults.zookeeper.sessions import SessionFaults
 from highwater_chaos import faults as f
 from highwater_core.fail_points import FailPoint
 
@@ -34,7 +35,8 @@ class Rooms:
     points: FailPointFaults
     disks: FullDisks
     links: ClusterLinks
-    zookeeper: ZooKeeperFaults
+    sessions: SessionFaults
+    zookeeper: ServerFaults
     topics: TopicWork
 
 
@@ -279,7 +281,7 @@ _LINKS = (
 _ZOOKEEPER = (
     Kind(
         fault=f.ExpireSession,
-        do=lambda rooms, name, fault, find: rooms.zookeeper.expire_session(found(find, fault.node)),
+        do=lambda rooms, name, fault, find: rooms.sessions.expire(found(find, fault.node)),
         needs=(Means.ENGINE,),
         mechanism="another connection takes the session over and closes it",
         proof="ZooKeeper lists neither the session nor its ephemeral znodes",

@@ -24,7 +24,8 @@ from highwater.faults.processes.clients import Clients
 from highwater.faults.processes.nodes import NodeFaults
 from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
-from highwater.faults.zookeeper import ZooKeeperFaults
+from highwater.faults.zookeeper.server import ServerFaults
+from highwater.faults.zookeeper.sessions import SessionFaults
 from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.intents import Phase
@@ -49,13 +50,15 @@ class ContainerFaults:
         self._cluster = cluster
         self._intents = intents
         nodes = NodeFaults(cluster, self._start_node)
+        sessions = SessionFaults(cluster)
         self._rooms = Rooms(
             nodes=nodes,
             clients=clients,
             points=FailPointFaults(cluster, self._start_node),
             disks=FullDisks(cluster, nodes.may_have_ended),
             links=ClusterLinks(cluster, lambda why: intents.write(0, Phase.NOT_RENEWED, why=why)),
-            zookeeper=ZooKeeperFaults(cluster, self._start_node),
+            sessions=sessions,
+            zookeeper=ServerFaults(cluster, sessions, self._start_node),
             topics=TopicWork(cluster),
         )
         self._lock = threading.Lock()

@@ -28,7 +28,7 @@ import sys
 from highwater_adapters import process
 from highwater_adapters.tcp_server import ListenerSpec
 from highwater_broker.kafka_api.dispatcher import KafkaApi
-from highwater_broker.kafka_api.seams import KafkaApiSettings
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_controller.logic.assignments import find_assignment_fault

@@ -10,8 +10,8 @@ from highwater_adapters.asyncio_runtime import AsyncioRuntime
 from highwater_adapters.running_handlers import RunningHandlers
 from highwater_adapters.tcp_connection import DECODED_WEIGHT, HANDLER_BYTES
 from highwater_broker.kafka_api.fetch import FetchHandler, FetchLimits
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_broker.kafka_api.lookup import PartitionLookup
-from highwater_broker.kafka_api.seams import Listener
 from highwater_broker.kafka_api.turns import Turns
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode

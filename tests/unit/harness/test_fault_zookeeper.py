@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from highwater.faults.zookeeper import end_session, owners_in, session_password
+from highwater.faults.zookeeper.sessions import end_session, owners_in, session_password
 from highwater_core.ids import Endpoint
 
 SESSION = 0x10001AEE6050001

@@ -10,8 +10,9 @@ import pytest
 
 from highwater_broker.coordinator.coordinator import GroupCoordinator
 from highwater_broker.coordinator.settings import GroupSettings
+from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
-from highwater_broker.kafka_api.seams import KafkaApiSettings, Listener
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory

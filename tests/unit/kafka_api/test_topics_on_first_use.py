@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.kafka_api import topics_on_first_use
-from highwater_broker.kafka_api.seams import Listener
+from highwater_broker.kafka_api.listeners import Listener
 from highwater_core.errors import ErrorCode
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import CreateTopicsResponse, NewTopic, TopicResult

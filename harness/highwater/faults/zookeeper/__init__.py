@@ -1,0 +1,1 @@
+"""Faults of ZooKeeper: of the sessions that it keeps, and of its server."""
