@@ -72,6 +72,28 @@ def test_no_history(highwater_cluster):
     producer.produce("orders", "an order")
     assert producer.flush(30) == 0
 """
+A_BROKER_LEFT_DOWN = """
+import pytest
+from highwater import create_topic, eventually
+
+@pytest.mark.highwater(controllers=1, session_timeout_ms=2000, verdict_in=["pass"])
+def test_by_the_test(highwater_cluster):
+    written(highwater_cluster)
+    highwater_cluster.kill(2)
+
+@pytest.mark.highwater(controllers=1, session_timeout_ms=2000, verdict_in=["unknown"])
+def test_by_somebody_else(highwater_cluster):
+    cluster = highwater_cluster
+    written(cluster)
+    cluster.engine.api.kill(cluster.container_name(2))
+    eventually(lambda: cluster.status(2) == "exited", within=30)
+
+def written(cluster):
+    create_topic(cluster, "orders", replicas=[(0, 1, 2)])
+    producer = cluster.producer()
+    producer.produce("orders", "an order")
+    assert producer.flush(30) == 0
+"""
 A_LOST_RECORD = """
 import pytest
 from highwater import create_topic, eventually
@@ -181,6 +203,21 @@ def test_without_a_history_a_verdict_says_what_was_checked_and_what_is_not_known
     )
     (folder,) = (tmp_path / "runs").iterdir()
     assert judge_run(folder).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.docker
+def test_a_broker_that_is_left_down_is_explained_by_the_test_or_leaves_the_verdict_unknown(
+    tmp_path: Path,
+) -> None:
+    result = run_pytest(tmp_path, A_BROKER_LEFT_DOWN)
+    assert result.returncode == 0, result.stdout
+    assert "test_by_the_test: pass, " in result.stdout
+    assert "test_by_somebody_else: unknown, " in result.stdout
+    assert "not met: no node is down but by the test: broker-2" in result.stdout
+    for folder in (tmp_path / "runs").iterdir():
+        verdict = VERDICT.read(folder)
+        assert verdict is not None
+        assert judge_run(folder).outcome is verdict.outcome
 
 
 @pytest.mark.docker

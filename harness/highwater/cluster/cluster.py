@@ -440,8 +440,10 @@ class Cluster:
         (folder / ZNODES.name).write_bytes(ZNODES.encode(znodes))
 
     def collect_node(self, node: int, folder: Path, *, segments: bool = True) -> None:
-        """Copy a node's log, traces and, of a broker, segments; running or stopped."""
+        """Copy a node's log, traces and, of a broker, segments; of a removed node nothing."""
         spec = self.topology.node(node)
+        if self.status(node) == "gone":
+            return
         (folder / names.LOGS).mkdir(parents=True, exist_ok=True)
         (folder / names.LOGS / f"{spec.name}.log").write_text(self.logs(node), encoding="utf-8")
         if spec.kind is NodeKind.ZOOKEEPER:

@@ -6,6 +6,9 @@ import pytest
 
 from highwater.runs.judged.ending import (
     Ending,
+    NodeAtEnd,
+    NodesDown,
+    nodes_down,
     partitions_of,
     promises_of,
     requirements_of,
@@ -58,6 +61,23 @@ def test_a_cluster_is_at_rest_when_its_isrs_have_all_records_committed(
     assert unsettled(seen, [AT], in_sync_alone=in_sync_alone) == lacking
 
 
+@pytest.mark.parametrize(
+    ("runs", "answers", "has_fault", "down"),
+    [
+        (True, True, False, NodesDown()),
+        (True, False, False, NodesDown()),  # slow
+        (False, False, True, NodesDown(by_test=("n",))),  # killed
+        (True, False, True, NodesDown(by_test=("n",))),  # cut off
+        (True, True, True, NodesDown()),  # healed by other means
+        (False, False, False, NodesDown(otherwise=("n",))),  # crashed, or removed
+    ],
+)
+def test_a_node_is_down_by_the_test_or_otherwise(
+    runs: bool, answers: bool, has_fault: bool, down: NodesDown
+) -> None:
+    assert nodes_down(iter([NodeAtEnd("n", runs, answers, has_fault)])) == down
+
+
 def test_a_cluster_without_topics_is_at_rest() -> None:
     assert unsettled(Look(1, {0: None}), [], in_sync_alone=False) == ""
 
@@ -72,11 +92,10 @@ def test_all_replicas_are_asked_for_where_the_test_left_every_node_up() -> None:
 
 
 def test_replicas_of_nodes_that_were_left_down_are_not_asked_for_and_the_verdict_says_so() -> None:
-    ending = Ending((ORDERS,), left_down=("broker-1",))
+    ending = Ending((ORDERS,), down=NodesDown(by_test=("broker-1",)))
     assert promises_of(ending, (), ()).only_in_sync
-    told, settled = requirements_of(ending)
-    assert told.met
-    assert settled.met
+    _, settled, _ = requirements_of(ending)
+    assert all(each.met for each in requirements_of(ending))
     assert settled.name.endswith("but for broker-1, which the test left down")
 
 
@@ -85,6 +104,10 @@ def test_replicas_of_nodes_that_were_left_down_are_not_asked_for_and_the_verdict
     [
         (Ending(None), "a broker told the cluster's topics"),
         (Ending((ORDERS,), unsettled="x"), "the cluster came to rest after the test"),
+        (
+            Ending((ORDERS,), NodesDown(otherwise=("broker-1",))),
+            "no node is down but by the test",
+        ),
         (Ending((ORDERS,), unread={"c0": "x"}), "c0 read to the end"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.looks import Look, assigned_replicas, leaderships, replicas_of
@@ -21,19 +21,64 @@ from highwater_wire.kafka.messages import MetadataTopic
 
 
 @dataclass(frozen=True, slots=True)
+class NodeAtEnd:
+    """A node at a test's end.
+
+    runs: its container does. answers: it told its state; ZooKeeper never does.
+    has_fault: the test did a fault to it, and has not taken it back by the cluster's functions.
+    """
+
+    name: str
+    runs: bool
+    answers: bool
+    has_fault: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodesDown:
+    """The names of nodes that are down at the end.
+
+    by_test: the test left them killed, stopped, frozen or cut off.
+    otherwise: they ended by themselves, or somebody else stopped or removed them.
+    """
+
+    by_test: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def are_some(self) -> bool:
+        return bool(self.by_test or self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """What is known of a test's cluster once its clients have ended.
 
     topics: those that exist at the end; None when no broker told.
-    left_down: the nodes that the test left killed, stopped, frozen or cut off.
     unsettled: what had not settled in time, "" for nothing.
     unread: the consumers that did not read to the end, with the reason.
     """
 
     topics: tuple[PromisedTopic, ...] | None
-    left_down: tuple[str, ...] = ()
+    down: NodesDown = NodesDown()
     unsettled: str = ""
     unread: Mapping[str, str] | None = None
+
+
+def nodes_down(nodes: Iterable[NodeAtEnd]) -> NodesDown:
+    """Return the nodes that are down, in their order.
+
+    A node with a fault that answers was healed by other means. One without a fault that runs and is
+    silent may be slow: it is no node that is down.
+    """
+    by_test: list[str] = []
+    otherwise: list[str] = []
+    for node in nodes:
+        if node.has_fault and not node.answers:
+            by_test.append(node.name)
+        elif not node.runs:
+            otherwise.append(node.name)
+    return NodesDown(tuple(by_test), tuple(otherwise))
 
 
 def unsettled(look: Look, partitions: Collection[TopicPartition], *, in_sync_alone: bool) -> str:
@@ -106,7 +151,7 @@ def promises_of(
         producers=tuple(producers),
         consumers=tuple(consumers),
         to_the_end=not ending.unread,
-        only_in_sync=bool(ending.left_down or ending.unsettled or ending.topics is None),
+        only_in_sync=bool(ending.down.are_some or ending.unsettled or ending.topics is None),
         kept=(names.LOOKS, names.INTENTS),
     )
 
@@ -115,12 +160,14 @@ def requirements_of(ending: Ending) -> tuple[Requirement, ...]:
     """Return what must hold at a test's end for its clean checks to prove anything."""
     told = ending.topics is not None
     settled = "the cluster came to rest after the test"
-    if ending.left_down:
-        settled += f", but for {', '.join(ending.left_down)}, which the test left down"
+    if ending.down.by_test:
+        settled += f", but for {', '.join(ending.down.by_test)}, which the test left down"
+    otherwise = ending.down.otherwise
     unread = ending.unread or {}
     return (
         Requirement("a broker told the cluster's topics", told, "none answered"),
         Requirement(settled, not ending.unsettled, ending.unsettled),
+        Requirement("no node is down but by the test", not otherwise, ", ".join(otherwise)),
         *(
             Requirement(f"{client} read to the end", False, why)
             for client, why in sorted(unread.items())

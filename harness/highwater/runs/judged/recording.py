@@ -15,6 +15,9 @@ from highwater.runs.clock import RunClock
 from highwater.runs.judged.consuming import RecordedConsumer
 from highwater.runs.judged.ending import (
     Ending,
+    NodeAtEnd,
+    NodesDown,
+    nodes_down,
     partitions_of,
     promises_of,
     requirements_of,
@@ -128,18 +131,18 @@ class Recording:
 
         A test may leave the cluster in any state, so that each wait may be in vain.
         """
-        left_down = self._left_down()
+        down = self._nodes_down()
         topics = self._topics()
         if topics is None:
-            return Ending(None, left_down)
-        why_not = self._await_rest(topics, in_sync_alone=bool(left_down))
+            return Ending(None, down)
+        why_not = self._await_rest(topics, in_sync_alone=down.are_some)
         existing = {topic.name for topic in topics}
         unread = {
             consumer.promised.client: why
             for consumer in self._consumers
             if consumer.promised.topic in existing and (why := consumer.finish())
         }
-        return Ending(topics, left_down, why_not, unread)
+        return Ending(topics, down, why_not, unread)
 
     def _await_rest(self, topics: tuple[PromisedTopic, ...], *, in_sync_alone: bool) -> str:
         """Return "" once the cluster is at rest, or what it still lacks when the time is over."""
@@ -158,12 +161,16 @@ class Recording:
             return f"not within {within:g} s: {lacking[0]}"
         return ""
 
-    def _left_down(self) -> tuple[str, ...]:
-        topology, acting = self._cluster.topology, self.faults.still_act
-        return tuple(
-            spec.name
-            for spec in topology.nodes()
-            if spec.node_id in acting or self._cluster.status(spec.node_id) != "running"
+    def _nodes_down(self) -> NodesDown:
+        look, acting = self._observer.look_once(), self.faults.still_act
+        return nodes_down(
+            NodeAtEnd(
+                spec.name,
+                runs=self._cluster.status(spec.node_id) == "running",
+                answers=look.nodes.get(spec.node_id) is not None,
+                has_fault=spec.node_id in acting,
+            )
+            for spec in self._cluster.topology.nodes()
         )
 
     def _topics(self) -> tuple[PromisedTopic, ...] | None:
