@@ -35,7 +35,6 @@ class LogFolderHealth:
         self._name = name
         self._on_failed = on_failed
         self._suspected = runtime.event()
-        self.has_failed = False
 
     def suspect(self) -> None:
         """Note that the disk refused an operation."""
@@ -48,7 +47,6 @@ class LogFolderHealth:
             refused = await self._probe()
             if refused is not None:
                 self._trace.emit(EventKind.LOG_FOLDER_FAILED, folder=self._name, what=str(refused))
-                self.has_failed = True
                 self._on_failed(self._name)
                 return
             self._suspected.clear()

@@ -338,12 +338,6 @@ class BrokerNode:
         """This broker's metadata for clients, likewise."""
         return self._metadata
 
-    @property
-    def has_failed_folder(self) -> bool:
-        """Whether a log folder of its has failed."""
-        found_later = any(health.has_failed for health in self._folder_healths)
-        return found_later or self._logs.has_failed
-
     def snapshot(self) -> NodeSnapshot:
         """Return this broker's state at this moment."""
         tasks = Counter(task.name for task in self._scope.tasks())

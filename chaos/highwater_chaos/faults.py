@@ -303,13 +303,16 @@ class DiskErrors(FaultBase, frozen=True, tag="disk_errors"):
 class FailFolder(FaultBase, frozen=True, tag="fail_folder"):
     """EIO from every operation in the broker's log folder: nothing is lost, nothing can be reached.
 
-    After for_ms the folder is sound, and the broker is started again.
+    After for_ms the folder is sound, and the broker is started again. The other log folders of a
+    broker that has several go on.
     """
 
     phrase = "fail the log folder of {node}"
     lasting = ", sound after {for_ms} ms, and the broker started again"
     node: str
     for_ms: int | None = None
+    folder: int | None = None
+    """The number of the folder, from 0 on, where topology.log_folders_per_broker says several."""
 
 
 class SlowDisk(FaultBase, frozen=True, tag="slow_disk"):
@@ -420,6 +423,11 @@ Fault = (
 )
 
 FAULTS: tuple[type[Fault], ...] = Fault.__args__
+
+
+def log_folder_name(number: int) -> str:
+    """Return the name of one of a broker's several log folders: d0, d1, ..."""
+    return f"d{number}"
 
 
 def fault_name(fault: Fault | type[Fault]) -> str:

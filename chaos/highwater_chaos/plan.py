@@ -24,7 +24,7 @@ from highwater_chaos.fault_problems import (
     is_topic_name,
     problems_of_fault,
 )
-from highwater_chaos.faults import ANY, Fault, fault_name
+from highwater_chaos.faults import ANY, FailFolder, Fault, fault_name, log_folder_name
 from highwater_chaos.node_settings import problems_of_settings
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.events import EventKind
@@ -34,6 +34,7 @@ MAX_IN_FLIGHT = 5
 """Requests on one connection; clients refuse more."""
 ACKS_ALL = -1
 MOST_MEMBERS = 100
+MOST_LOG_FOLDERS = 16
 SENDFILE_FROM_BYTES = 32 * 1024
 """From here on brokers send records by sendfile."""
 _TOPIC_BOUNDS: Mapping[str, Bounds] = {"partitions": (1, None), "min_insync_replicas": (1, None)}
@@ -79,6 +80,16 @@ class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toggles: dict[str, str | bool] = {}
     broker_settings: dict[str, int] = {}
     controller_settings: dict[str, int] = {}
+    log_folders_per_broker: int = 1
+    """With several, each of a broker's replicas is in one of them: d0, d1, ..."""
+
+    @property
+    def settings_of_brokers(self) -> dict[str, int | str]:
+        """The broker settings together with the one that names several log folders."""
+        if self.log_folders_per_broker == 1:
+            return dict(self.broker_settings)
+        names = map(log_folder_name, range(self.log_folders_per_broker))
+        return {**self.broker_settings, "log_folders": ",".join(names)}
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -365,6 +376,9 @@ def _problems_of(plan: Plan) -> Iterator[str]:
         client = getattr(step.do, "client", ANY)
         if client not in (ANY, *client_names(plan.workload)):
             yield f"{where}: there is no client {client!r}"
+        if isinstance(step.do, FailFolder):
+            wrong = _problems_of_folder(step.do, plan.topology.log_folders_per_broker)
+            yield from (f"{where}: {problem}" for problem in wrong)
 
 
 def _problems_of_format(number: int) -> Iterator[str]:
@@ -375,6 +389,8 @@ def _problems_of_format(number: int) -> Iterator[str]:
 def _problems_of_topology(topology: PlanTopology) -> Iterator[str]:
     if topology.brokers < 1 or topology.controllers < 1:
         yield "a cluster has at least one broker and one controller"
+    if not 1 <= topology.log_folders_per_broker <= MOST_LOG_FOLDERS:
+        yield f"a broker has 1 to {MOST_LOG_FOLDERS} log folders"
     try:
         resolve_toggles(topology.preset, topology.toggles)
     except msgspec.ValidationError as error:
@@ -439,6 +455,13 @@ def _problems_of_step(step: Step, known: set[str]) -> Iterator[str]:
     yield from problems_of_fault(step.do, known)
     if step.when is not None:
         yield from _problems_of_condition(step.when, known)
+
+
+def _problems_of_folder(fault: FailFolder, count: int) -> Iterator[str]:
+    if fault.folder is None and count > 1:
+        yield f"it does not say which of a broker's {count} log folders fails"
+    elif fault.folder is not None and not 0 <= fault.folder < count:
+        yield f"a broker has no log folder {fault.folder}: they are numbered 0 to {count - 1}"
 
 
 def _problems_of_condition(when: When, known: set[str]) -> Iterator[str]:

@@ -28,6 +28,8 @@ def say_fault(fault: f.Fault) -> str:
         words += " by SIGSTOP"
     if isinstance(fault, f.KillClient) and fault.client == f.ANY:
         words = "kill every client"
+    if isinstance(fault, f.FailFolder) and fault.folder is not None:
+        words = f"fail log folder {f.log_folder_name(fault.folder)} of {fault.node}"
     if isinstance(fault, f.ThrottleReplication) and fault.bytes_per_s is None:
         words = f"lift the throttle of topic {fault.topic}'s replication"
     if isinstance(fault, f.LoseZooKeeperReply | f.DelayAt) and fault.count != 1:
@@ -101,9 +103,11 @@ def _say_value(value: str | bool) -> str:
 def _say_topology(topology: PlanTopology) -> str:
     own = ", ".join(f"{name} {_say_value(value)}" for name, value in topology.toggles.items())
     toggles = f" with {own}" if own else ""
+    several = topology.log_folders_per_broker > 1
+    folders = f" with {topology.log_folders_per_broker} log folders each" if several else ""
     return (
-        f"{counted(topology.brokers, 'broker')}, {counted(topology.controllers, 'controller')}, "
-        f"preset {topology.preset}{toggles}"
+        f"{counted(topology.brokers, 'broker')}{folders}, "
+        f"{counted(topology.controllers, 'controller')}, preset {topology.preset}{toggles}"
     )
 
 

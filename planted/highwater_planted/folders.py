@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from highwater_broker.log_folder_announcer import LogFolderAnnouncer
+from highwater_broker.log_folders import LogFolders
 from highwater_controller import storage_failures
 from highwater_controller.logic.disk_answers import DiskAnswer
 from highwater_core.errors import ErrorCode
@@ -20,6 +21,12 @@ def _hear_nothing(
 
 def _tell_nobody(self: LogFolderAnnouncer) -> None:
     return
+
+
+def _fail_all(self: LogFolders, name: str) -> list[TopicPartition]:
+    for folder in self._folders:
+        folder.is_failed = True
+    return sorted(self._homes)
 
 
 BUGS = (
@@ -38,5 +45,13 @@ BUGS = (
         breaks=("L11", "L4"),
         shows_under=(FaultFamily.FAILED_FOLDER,),
         replacements=(Replacement(LogFolderAnnouncer, "changed", _tell_nobody),),
+    ),
+    PlantedBug(
+        name="failed_folder_takes_all",
+        summary="a broker with several log folders gives up all of them when one fails",
+        source="own; KIP-112",
+        breaks=("L11",),
+        shows_under=(FaultFamily.FAILED_FOLDER,),
+        replacements=(Replacement(LogFolders, "fail", _fail_all),),
     ),
 )

@@ -7,7 +7,7 @@ from a random stream of its own for each kind of fault, and only while one acts.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from highwater_chaos.faults import DiskOperation, FileKind
 from highwater_core.check import check
@@ -30,15 +30,17 @@ class Disk:
     Methods that do faults return the changes of the fault instead.
     """
 
-    def __init__(self, rng: Rng) -> None:
+    def __init__(self, rng: Rng, log_folders: Sequence[str] = ("",)) -> None:
+        """log_folders: the names of the broker's log folders; "" where the disk is its only one."""
         self.root = FolderNode()
+        self.log_folders = tuple(log_folders)
         self.faults: DiskFaults | None = None
         """The faults that act now; None without any."""
         self.changed: Callable[[str, str], None] | None = None
         self.power_losses = 0
         """How often its machine lost power, and with it the page cache."""
         self.unremoved: set[str] = set()
-        """The top-level files and folders in which a removal failed once."""
+        """The files and folders of log folders in which a removal failed once."""
         self._rng = rng
         self._fault_rngs: dict[str, Rng] = {}
         self._opened: dict[int, FileNode] = {}
@@ -66,6 +68,16 @@ class Disk:
             raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
         return folder, name
 
+    def in_log_folder(self, path: str) -> tuple[str, str]:
+        """Return the log folder that has the path, "" for the disk itself, and the path in it."""
+        first, _, rest = path.partition("/")
+        return (first, rest) if first in self.log_folders else ("", path)
+
+    def replica_folders(self, name: str) -> list[str]:
+        """Return the paths of the folders of that name, in every log folder that has one."""
+        paths = (joined(each, name) for each in self.log_folders)
+        return [path for path in paths if isinstance(self.find(path), FolderNode)]
+
     def files(self) -> dict[str, bytes]:
         """Return every file's content as a reader sees it, by path in ascending order."""
         return {path: bytes(node.content) for path, node in self.root.files().items()}
@@ -84,10 +96,25 @@ class Disk:
         node = self.find(path)
         return node.content if isinstance(node, FileNode) else None
 
-    def durable_content(self, name: str) -> bytes:
-        """Return the bytes of a root file that every power loss leaves; none without a name."""
-        node = self.root.durable_entries.get(name)
-        if not isinstance(node, FileNode):
+    def durable_file(self, path: str) -> FileNode | None:
+        """Return the file that has the path after a power loss.
+
+        None also where a folder on the way is another one by then.
+        """
+        folder: Node | None = self.root
+        *folders, name = path_parts(path)
+        for each in folders:
+            before = folder
+            folder = before.entries.get(each) if isinstance(before, FolderNode) else None
+            if not isinstance(before, FolderNode) or before.durable_entries.get(each) is not folder:
+                return None
+        node = folder.durable_entries.get(name) if isinstance(folder, FolderNode) else None
+        return node if isinstance(node, FileNode) else None
+
+    def durable_content(self, path: str) -> bytes:
+        """Return the bytes of a file that every power loss leaves; none without a durable name."""
+        node = self.durable_file(path)
+        if node is None:
             return b""
         return bytes(node.content[: node.synced_size]) + node.lost_tail
 
@@ -220,6 +247,11 @@ class Disk:
         position = rng.randrange(0, node.synced_size)
         node.content[position] ^= 1 << rng.randrange(0, 8)
         return path, position
+
+
+def joined(folder: str, name: str) -> str:
+    """Return the path of a name in the folder; "" is the disk itself."""
+    return f"{folder}/{name}" if folder else name
 
 
 def path_parts(path: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from highwater_chaos.faults import DiskOperation
 from highwater_core.check import check
 from highwater_core.ports import Buffer, DiskSpace
-from highwater_simulator.disk import Disk, path_parts
+from highwater_simulator.disk import Disk, joined, path_parts
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.tasks import NodeRuntime
 
@@ -207,7 +207,8 @@ class SimulatedFileSystem:
         try:
             faults.meet(DiskOperation.REMOVE, path)
         except OSError:
-            self._disk.unremoved.add(path.split("/", 1)[0])
+            folder, within = self._disk.in_log_folder(path)
+            self._disk.unremoved.add(joined(folder, within.split("/", 1)[0]))
             raise
         faults.give_back(len(node.content) if isinstance(node, FileNode) else 0)
 

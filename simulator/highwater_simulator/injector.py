@@ -17,6 +17,7 @@ from highwater_chaos.words import say_step
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.messages import FailPointAction
 from highwater_simulator.clocks import NS_PER_MS
+from highwater_simulator.failed_folders import failed_folders, stopped_for_want_of_folders
 from highwater_simulator.liveness import Core
 from highwater_simulator.observed import find_node, holds
 from highwater_simulator.oracle.oracle import Oracle
@@ -255,17 +256,22 @@ class FaultInjector:
 
         def mend_and_start_again() -> None:
             mend()
-            if self._world.has_failed_folder(node):
+            if failed_folders(self._world, node):
                 self._world.kill(node)
             self._start(node)
 
         return mend_and_start_again
 
     def start_again_on_sound_folders(self, core: Core) -> None:
-        """Restart brokers whose failed log folders are repaired, as an operator would."""
+        """Restart brokers whose failed log folders are repaired, as an operator would.
+
+        A broker stopped by itself if all of its several log folders had failed.
+        """
         for node in core.brokers:
-            if self._world.has_failed_folder(node):
+            if failed_folders(self._world, node):
                 self._world.kill(node)
+                self._start(node)
+            elif stopped_for_want_of_folders(self._world, node):
                 self._start(node)
 
     def _crash_again_and_again(self, fault: f.CrashLoop, node: int) -> Revert | None:

@@ -1,4 +1,4 @@
-"""The state that a healed cluster must reach: L1-L10, checked until nothing is missing.
+"""The state that a healed cluster must reach: L1-L11, checked until nothing is missing.
 
 The core are the nodes that were healed for good. It must make progress without the other nodes.
 Missing progress is excused only where a check computes that it needs another node.
@@ -18,7 +18,9 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import NodeSnapshot
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.disk import joined
 from highwater_simulator.disk_tree import FolderNode
+from highwater_simulator.failed_folders import failed_folders
 from highwater_simulator.minima import least_in_sync
 from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
@@ -51,13 +53,13 @@ class Core:
 def extend_core(world: World, core: Core) -> Core:
     """Return the core, extended so that it has a member of every ISR: one that may lead.
 
-    A member with a failed log folder is chosen only if the ISR has no other: it will leave the ISR.
+    A member whose log folder has failed is chosen only if the ISR has no other: it will leave it.
     """
     brokers = list(core.brokers)
     for at in partitions_of(world):
         leadership = world.partition_state(at)
         isr = [] if leadership is None else [int(broker) for broker in leadership.isr]
-        able = [broker for broker in isr if not world.has_failed_folder(broker)] or isr
+        able = [broker for broker in isr if not _is_in_failed_folder(world, broker, at)] or isr
         if able and not any(broker in brokers for broker in able):
             brokers.append(able[0])
     return Core(tuple(sorted(brokers)), core.controllers)
@@ -105,20 +107,35 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
 
 
 def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
-    """Yield L11: each replica in a failed log folder that leads or is in an ISR.
+    """Yield L11: what a failed log folder still holds, and what it takes beyond its own.
 
-    The last member of an ISR stays in it: no other replica is known to have the committed records.
+    A replica in it neither leads nor is in an ISR. The last member of an ISR stays in it: no other
+    replica is known to have the committed records. Replicas in its broker's other folders go on.
     """
-    failed = [broker for broker in core.brokers if world.has_failed_folder(broker)]
-    for at in partitions_of(world) if failed else ():
+    brokers = [broker for broker in core.brokers if failed_folders(world, broker)]
+    for at, replicas in sorted(assignments_of(world).items()) if brokers else ():
         leadership = world.partition_state(at)
         if leadership is None or _is_being_deleted(world, at.topic):
             continue
+        failed = [broker for broker in brokers if _is_in_failed_folder(world, broker, at)]
         if leadership.leader in failed:
             yield Missing("L11", f"its leader's log folder has failed: {leadership.leader}", at)
         members = [int(broker) for broker in leadership.isr]
         if len(members) > 1 and any(broker in failed for broker in members):
             yield Missing("L11", f"of the ISR {members} the log folders of {failed} failed", at)
+        for broker in brokers:
+            has_it = broker in replicas and world.brokers[broker].disk.replica_folders(str(at))
+            if has_it and broker not in failed and world.hosted(broker, at) is None:
+                yield Missing(
+                    "L11", f"broker {broker} does not serve it: another folder failed", at
+                )
+
+
+def _is_in_failed_folder(world: World, broker: int, at: TopicPartition) -> bool:
+    """Return whether every log folder with the replica has failed; a broker's only one has all."""
+    disk, failed = world.brokers[broker].disk, failed_folders(world, broker)
+    homes = [disk.in_log_folder(path)[0] for path in disk.replica_folders(str(at))]
+    return bool(failed) and all(home in failed for home in homes or disk.log_folders)
 
 
 HighWatermarks = Mapping[tuple[int, TopicPartition, TopicId], int]
@@ -317,11 +334,16 @@ def _folders_left_over(
     """
     topics = dict.fromkeys(at.topic for at in assigned)
     disk = world.brokers[broker].disk
-    for name, node in disk.root.entries.items():
-        replica = _REPLICA_FOLDER.fullmatch(name) if isinstance(node, FolderNode) else None
-        is_refused = name in disk.unremoved and replica is not None and replica[2] is not None
-        if replica is not None and replica["topic"] not in topics and not is_refused:
-            yield Missing("I13", f"broker {broker} keeps {name}, of a topic that is gone")
+    for folder in disk.log_folders:
+        content = disk.find(folder)
+        entries = content.entries if isinstance(content, FolderNode) else {}
+        for name, node in entries.items():
+            replica = _REPLICA_FOLDER.fullmatch(name) if isinstance(node, FolderNode) else None
+            if replica is None or replica["topic"] in topics:
+                continue
+            path = joined(folder, name)
+            if path not in disk.unremoved or replica[2] is None:
+                yield Missing("I13", f"broker {broker} keeps {path}, of a topic that is gone")
 
 
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:

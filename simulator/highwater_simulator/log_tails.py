@@ -10,7 +10,7 @@ import re
 
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Rng
-from highwater_simulator.disk import Disk
+from highwater_simulator.disk import Disk, joined
 from highwater_simulator.disk_tree import FileNode
 from highwater_simulator.oracle.batches import Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import RECOVERY_POINTS, read_checkpoint
@@ -36,13 +36,18 @@ def flip_in_tail(disk: Disk, rng: Rng) -> tuple[str, int] | None:
 
 
 def _logs(disk: Disk) -> list[tuple[str, FileNode]]:
-    return [(path, node) for path, node in disk.root.files().items() if _SEGMENT.fullmatch(path)]
+    return [
+        (path, node)
+        for path, node in disk.root.files().items()
+        if _SEGMENT.fullmatch(disk.in_log_folder(path)[1])
+    ]
 
 
 def _tail(disk: Disk, path: str) -> list[Batch]:
     """Return the segment's batches that recovery will read."""
-    points = read_checkpoint(bytes(disk.content(RECOVERY_POINTS) or b""))
-    recovery_point = points.get(TopicPartition.named(path.split("/")[0]), 0)
+    folder, within = disk.in_log_folder(path)
+    points = read_checkpoint(bytes(disk.content(joined(folder, RECOVERY_POINTS)) or b""))
+    recovery_point = points.get(TopicPartition.named(within.split("/")[0]), 0)
     batches = parse_batches(disk.content(path) or b"", 0)
     return [batch for batch in batches if batch.base_offset >= recovery_point]
 

@@ -40,6 +40,7 @@ from highwater_simulator.carriage import (
 )
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.clocks import Stamps
+from highwater_simulator.failed_folders import FailureReports
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.kernel import Kernel, LimitPassed
 from highwater_simulator.network import Network, Plane, latency_of
@@ -78,6 +79,7 @@ class NodeHandle:
         self.disk = disk
         self.runtime: NodeRuntime | None = None
         self.node: Node | None = None
+        self.is_asked_to_stop = False
 
     @property
     def is_running(self) -> bool:
@@ -106,6 +108,7 @@ class World:
         self.network = Network(self.kernel, self.rng.stream("network"), latency_of(self._links))
         self.zookeeper = ZooKeeper(self.kernel, self.network)
         self.trace = TraceLog(self.kernel.now_ns)
+        self.failure_reports = FailureReports()
         self.stamps = Stamps(self.kernel.now_ns)
         """The times in all clients' histories, and of the events that are compared with them."""
         self.on_event: Callable[[TraceEvent], None] | None = None
@@ -138,7 +141,8 @@ class World:
                 self._listeners.declare(Endpoint(handle.name, port), plane)
 
     def _handle(self, name: str, node_id: int) -> NodeHandle:
-        return NodeHandle(name, NodeId(node_id), Disk(self.rng.stream(f"disk/{name}")))
+        names = str(self.topology.settings_of_brokers.get("log_folders", "")).split(",")
+        return NodeHandle(name, NodeId(node_id), Disk(self.rng.stream(f"disk/{name}"), names))
 
     # ------------------------------------------------------------ nodes
 
@@ -154,7 +158,7 @@ class World:
         handle = self.handle(node_id)
         runtime = self.kernel.runtime(handle.name)
         self.trace.note(handle.name, "started", incarnation=runtime.incarnation)
-        handle.runtime = runtime
+        handle.runtime, handle.is_asked_to_stop = runtime, False
         if node_id in self.brokers:
             handle.node = self._make_broker(handle, runtime)
         else:
@@ -175,6 +179,7 @@ class World:
         handle = self.handle(node_id)
         check(handle.node is not None and handle.is_running, f"{handle.name} does not run")
         self.trace.note(handle.name, "asked to stop")
+        handle.is_asked_to_stop = True
         handle.node.request_stop()  # type: ignore[union-attr]
 
     def pause(self, node_id: int) -> None:
@@ -252,7 +257,7 @@ class World:
             "replication_host": host,
             "control_host": host,
             "offsets_topic_replication_factor": min(3, self.topology.brokers),
-            **self.topology.broker_settings,
+            **self.topology.settings_of_brokers,
         }
         node = BrokerNode(BrokerSettings(**settings), self._ports(handle, runtime))
         sender = Sender(handle.disk, self._links.sends_file_from_bytes)
@@ -345,6 +350,7 @@ class World:
     ) -> None:
         if runtime.is_alive:
             sink(event)
+            self.failure_reports.event_traced(event)
             if self.on_event is not None:
                 self.on_event(event)
 
@@ -376,11 +382,6 @@ class World:
         """Return the hosted replica object, None where there is none; it must not be changed."""
         node = self.broker_node(broker_id)
         return None if node is None else node.replicas.get(topic_partition)
-
-    def has_failed_folder(self, broker_id: int) -> bool:
-        """Return whether the broker runs and considers its log folder failed."""
-        node = self.broker_node(broker_id)
-        return node is not None and node.has_failed_folder
 
     def active_controller(self) -> int | None:
         """Return the active controller, None when there is none or more than one."""

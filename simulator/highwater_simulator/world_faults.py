@@ -177,8 +177,13 @@ class WorldFaults:
                     functools.partial(disk.fail, operation, percent),
                     functools.partial(disk.mend, operation),
                 )
-            case f.FailFolder():
-                return begin(("log folder", node), disk.die, disk.revive)
+            case f.FailFolder(folder=number):
+                folder = "" if number is None else disk.log_folders[number]
+                return begin(
+                    ("log folder", node, folder),
+                    functools.partial(disk.die, folder),
+                    functools.partial(disk.revive, folder),
+                )
             case f.SlowDisk(delay_ms=delay_ms):
                 slow_down = functools.partial(disk.slow_down, delay_ms)
                 return begin(("slow disk", node), slow_down, disk.speed_up)

@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
+from highwater_broker.log_folders import LogFolders
+from highwater_broker.node import BrokerNode
+from highwater_chaos import faults as f
+from highwater_chaos.plan import Plan, PlanTopology, Step, Topic, Workload
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
+from highwater_simulator.runner import run_plan
 from highwater_simulator.world import World
 
 ORDERS = TopicPartition("orders", 0)
@@ -235,6 +240,44 @@ def test_one_of_two_folders_fails_and_the_other_goes_on(
         await c.send(5)
 
     cluster.run(story)
+
+
+def give_up_all(self: LogFolders, name: str) -> list[TopicPartition]:
+    for folder in self._folders:
+        folder.is_failed = True
+    return sorted(self._homes)
+
+
+def test_a_broker_that_does_not_serve_its_sound_folder_any_more_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = Plan(
+        1,
+        topology=PlanTopology(controllers=1, broker_settings=OFTEN, log_folders_per_broker=2),
+        workload=Workload((Topic(partitions=2),)),
+        steps=(Step(500, f.FailFolder("leader of t-0", folder=0)),),
+        quiet_after_ms=4_000,
+    )
+    assert run_plan(plan).violation is None
+    monkeypatch.setattr(LogFolders, "fail", give_up_all)
+    monkeypatch.setattr(BrokerNode, "_announce_folders", lambda self: self._announcer.changed())
+    found = run_plan(plan).violation
+    assert found is not None
+    assert (found.invariant, found.topic, found.partition) == ("L11", "t", 1)
+    assert "does not serve it" in found.message
+
+
+def test_both_folders_of_a_broker_fail_and_it_is_started_again_in_the_end() -> None:
+    both = tuple(Step(500, f.FailFolder("broker-1", folder=each)) for each in (0, 1))
+    plan = Plan(
+        1,
+        topology=PlanTopology(controllers=1, broker_settings=OFTEN, log_folders_per_broker=2),
+        workload=Workload((Topic(partitions=2),)),
+        steps=both,
+        quiet_after_ms=6_000,
+    )
+    result = run_plan(plan)
+    assert (result.violation, len(result.outcome.fired)) == (None, 2)
 
 
 def test_a_folder_that_is_broken_at_the_start_costs_its_replicas_only(

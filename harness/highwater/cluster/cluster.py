@@ -456,8 +456,9 @@ class Cluster:
             self.copy_broker_data(node, folder / names.SEGMENTS / spec.name)
 
     def copy_broker_data(self, broker: int, target: Path) -> list[Path]:
-        """Copy a broker's log folder (partitions, checkpoints), and return the files' paths."""
-        return copy_out(self._engine, self.container_name(broker), DISK_FOLDER, target)
+        """Copy a broker's partitions, of every log folder, and checkpoints; return the paths."""
+        name, folders = self.container_name(broker), self.topology.log_folders
+        return copy_out(self._engine, name, DISK_FOLDER, target, left_out=folders)
 
     def _settle(self, node: NodeId) -> None:
         if self.status(node) == "paused":

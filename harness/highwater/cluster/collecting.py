@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 import docker
@@ -34,12 +34,18 @@ class _Stream(io.RawIOBase):
 
 
 def copy_out(
-    engine: docker.DockerClient, container: str, path: str, target: Path, *, prefix: str = ""
+    engine: docker.DockerClient,
+    container: str,
+    path: str,
+    target: Path,
+    *,
+    prefix: str = "",
+    left_out: Collection[str] = (),
 ) -> list[Path]:
     """Copy the files below a container's folder into target, and return their paths there.
 
-    prefix goes before the names of files that lie directly in the folder. Without such a folder no
-    file is copied.
+    prefix goes before the names of files that lie directly in the folder. Of the folders left_out
+    in it, each folder is copied as if it lay beside them. Without such a folder no file is copied.
     """
     target.mkdir(parents=True, exist_ok=True)
     try:
@@ -54,6 +60,8 @@ def copy_out(
             parts = PurePosixPath(entry.name).parts[1:]
             if not parts or ".." in parts or not entry.isfile():
                 continue
+            if len(parts) > 2 and parts[0] in left_out:
+                parts = parts[1:]
             place = target.joinpath(*parts[:-1], prefix * (len(parts) == 1) + parts[-1])
             place.parent.mkdir(parents=True, exist_ok=True)
             source = archive.extractfile(entry)

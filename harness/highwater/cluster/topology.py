@@ -93,6 +93,11 @@ class Topology:
         return resolve_toggles(self.preset, self.toggles)
 
     @property
+    def log_folders(self) -> tuple[str, ...]:
+        """The names of each broker's log folders; "" where its disk is the only one."""
+        return tuple(str(self.broker_settings.get("log_folders", "")).split(","))
+
+    @property
     def broker_ids(self) -> tuple[NodeId, ...]:
         return tuple(NodeId(number) for number in range(self.brokers))
 

@@ -26,8 +26,8 @@ from highwater.cluster.disks import LOST_AT_A_START, holder_of_disks
 from highwater.cluster.images import ensure_faults_image
 from highwater.errors import ImageBuildFailed, NoSuchRun
 from highwater.faults.disks.volumes import (
+    closed_folders,
     has_ballast,
-    is_folder_closed,
     make_room,
     reopen_folder,
 )
@@ -231,12 +231,13 @@ class _Healing:
             self._cluster.rejoin(node.node)
             _note(node.done, [f"put back at {at.address}"])
         self._disarm(node, seen)
-        if seen.container != "gone" and is_folder_closed(self._cluster, node.node):
+        if seen.container != "gone" and (closed := closed_folders(self._cluster, node.node)):
             _note(node.found, [CLOSED])
             is_running = seen.container not in STOPPED
             if is_running:  # it has taken its folder for failed
                 self._cluster.kill(node.node)
-            reopen_folder(self._cluster, node.node)
+            for folder in closed:
+                reopen_folder(self._cluster, node.node, folder)
             if is_running:
                 self._cluster.start_node(node.node)
             _note(node.done, ["its folder opened again"])
@@ -284,7 +285,7 @@ class _Healing:
         node.left = self._baselines[node.node].wrong_with(seen) + wrong_with_rules(node.rules)
         if seen.container != "gone":
             node.left += self._wrong_with_start(node)
-            is_closed = is_folder_closed(self._cluster, node.node)
+            is_closed = bool(closed_folders(self._cluster, node.node))
             node.left += [CLOSED] if is_closed else []
             node.left += [FULL] if not is_closed and has_ballast(self._cluster, node.node) else []
 

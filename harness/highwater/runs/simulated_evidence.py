@@ -13,8 +13,10 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, RunStart
 from highwater_checker.run_folder.intents import Intent, Phase, encode_intent
 from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
 from highwater_core.traces import encode_event
 from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
+from highwater_simulator.failed_folders import failed_folders
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import RunResult
 from highwater_simulator.trace_log import Entry
@@ -85,15 +87,23 @@ def write_looks(folder: RunFolder, looks: Iterable[Look]) -> None:
 
 
 def write_segments(folder: RunFolder, world: World) -> None:
-    """Write the log of every replica that a broker reports, from its disk."""
+    """Write the log of every replica that a broker reports, from the log folder that serves it."""
     for broker, handle in world.brokers.items():
         snapshot = world.snapshot(broker)
         for replica in () if snapshot is None else snapshot.replicas:
             place = folder.path / names.SEGMENTS / handle.name
             (place / str(replica.topic_partition)).mkdir(parents=True, exist_ok=True)
-            for path in handle.disk.paths(str(replica.topic_partition)):
+            for path in _paths_of(world, broker, replica.topic_partition):
                 content = bytes(handle.disk.content(path) or b"")
-                folder.write_bytes(f"{names.SEGMENTS}/{handle.name}/{path}", content)
+                _, within = handle.disk.in_log_folder(path)
+                folder.write_bytes(f"{names.SEGMENTS}/{handle.name}/{within}", content)
+
+
+def _paths_of(world: World, broker: int, at: TopicPartition) -> list[str]:
+    disk, failed = world.brokers[broker].disk, failed_folders(world, broker)
+    homes = disk.replica_folders(str(at))
+    sound = [home for home in homes if disk.in_log_folder(home)[0] not in failed]
+    return [path for home in sound for path in disk.paths(home)]
 
 
 def write_lines(folder: RunFolder, name: str, lines: Iterable[bytes]) -> None:

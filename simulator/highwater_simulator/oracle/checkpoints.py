@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_simulator.disk import joined
 from highwater_simulator.oracle.checkpoint_text import read_rows
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
@@ -48,10 +49,10 @@ class CheckpointChecks:
         as the file has it, and as the file would have it after a power loss.
         """
         disk = self._world.brokers[broker].disk
-        visible = bytes(disk.content(RECOVERY_POINTS) or b"")
+        path = joined(self._shadows[str(at)][broker].log_folder, RECOVERY_POINTS)
+        visible = bytes(disk.content(path) or b"")
         recovery_point = max(
-            _read_again(content).get(at, 0)
-            for content in (visible, disk.durable_content(RECOVERY_POINTS))
+            _read_again(content).get(at, 0) for content in (visible, disk.durable_content(path))
         )
         if base_offset < recovery_point:
             self._report(
@@ -126,8 +127,18 @@ def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartiti
 
 
 def _checkpointed(world: World, broker: int, name: str) -> dict[TopicPartition, int]:
-    content = world.brokers[broker].disk.content(name)
-    return read_checkpoint(bytes(content or b""))
+    """Return the offsets in the checkpoints of every log folder.
+
+    Of a partition in several log folders it is the least: a log that was set aside may be listed
+    for a while longer.
+    """
+    disk = world.brokers[broker].disk
+    found: dict[TopicPartition, int] = {}
+    for folder in disk.log_folders:
+        content = disk.content(joined(folder, name))
+        for at, offset in read_checkpoint(bytes(content or b"")).items():
+            found[at] = min(offset, found.get(at, offset))
+    return found
 
 
 def read_checkpoint(content: bytes) -> dict[TopicPartition, int]:

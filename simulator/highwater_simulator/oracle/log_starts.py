@@ -7,7 +7,7 @@ its followers drop them too.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from highwater_broker.partition import Partition
@@ -17,7 +17,7 @@ from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig
 from highwater_simulator.disk import Disk
 from highwater_simulator.oracle.batches import parse_batches
-from highwater_simulator.oracle.shadow import LOG_SUFFIX
+from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
 
 if TYPE_CHECKING:
     from highwater_simulator.world import World
@@ -67,8 +67,11 @@ class LogStartChecks:
     The log of a restarted replica starts no higher than before, unless its disk lost data.
     """
 
-    def __init__(self, world: World, report: Report) -> None:
+    def __init__(
+        self, world: World, shadows: Mapping[str, Mapping[int, ReplicaShadow]], report: Report
+    ) -> None:
         self._world = world
+        self._shadows = shadows
         self._report = report
         self._kept: dict[str, _Kept] = {}
         """The loosest limits ever configured, by topic, deleted topics too."""
@@ -102,8 +105,8 @@ class LogStartChecks:
         """
         seen = self._seen.get((broker, at))
         if seen is not None and start_offset > self._highest(broker, at):
-            disk = self._world.brokers[broker].disk
-            held = list(_segments_from(disk, str(at), seen.start_offset))
+            disk, home = self._world.brokers[broker].disk, self._shadows[str(at)][broker].home
+            held = list(_segments_from(disk, home, seen.start_offset))
             self._before.setdefault((broker, at), held)
 
     def check(self, broker: int, replica: Partition) -> None:

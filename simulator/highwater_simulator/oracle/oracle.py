@@ -79,7 +79,7 @@ class Oracle:
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
-        self._log_starts = LogStartChecks(world, self.report)
+        self._log_starts = LogStartChecks(world, self._shadows, self.report)
         places = GroupPlaces(world, self.partitions)
         self._coordinators = CoordinatorChecks(world, places, self.report)
         self._generations = GenerationChecks(places, self.report)
@@ -163,12 +163,15 @@ class Oracle:
     # ------------------------------------------------------------ taps
 
     def _disk_tap(self, broker: int) -> Callable[[str, str], None]:
+        disk = self._world.brokers[broker].disk
+
         def changed(path: str, operation: str) -> None:
-            folder = path.split("/", 1)[0]
-            if path == HIGH_WATERMARKS and operation != "truncate":
+            _, within = disk.in_log_folder(path)
+            folder = within.split("/", 1)[0]
+            if within == HIGH_WATERMARKS and operation != "truncate":
                 self._restarts.checkpoint_placed(broker)
             shadows = self._shadows.get(folder)
-            is_folder = folder == path
+            is_folder = folder == within
             if shadows is None or not (LOG_SUFFIX in path or is_folder):
                 return
             shadow, at = shadows[broker], TopicPartition.named(folder)
@@ -483,8 +486,7 @@ class Oracle:
 
         files: durable files that the fault removed or changed.
         """
-        if HIGH_WATERMARKS in files:
-            self._restarts.checkpoint_lost(broker)
+        self._restarts.disk_lost(broker, files)
         self._log_starts.disk_lost(broker)
         found = self._world.zookeeper.data(znodes.broker_path(NodeId(broker)))
         registered = -1 if found is None else found[1].czxid

@@ -6,7 +6,7 @@ on its disk: a checkpoint that a power loss has torn or undone must not excuse i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from highwater_core.events import EventKind, TraceEvent
@@ -18,6 +18,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import ControlRequest, StopReplicaPartition, StopReplicaRequest
+from highwater_simulator.failed_folders import failed_folders
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, checkpointed_high_watermarks
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class RestartChecks:
         match event.kind:
             case EventKind.NODE_STARTED:
                 self._started(event.node)
+            case EventKind.NODE_STOPPED:
+                self._stopped(event.node)
             case EventKind.REPLICA_STARTED if at is not None:
                 self._replica_started(event, at)
             case EventKind.BROKER_REGISTERED:
@@ -85,6 +88,14 @@ class RestartChecks:
             if all(at in each for each in placed)
         }
 
+    def _stopped(self, broker: int) -> None:
+        """L11: a broker stops by itself only once all of its log folders have failed."""
+        handle, failed = self._world.brokers[broker], failed_folders(self._world, broker)
+        sound = [each for each in handle.disk.log_folders if each not in failed]
+        if failed and sound and not handle.is_asked_to_stop:
+            message = f"broker {broker} stops by itself; log folder {sound[0]} has not failed"
+            self._report(None, "L11", message, -1)
+
     def checkpoint_placed(self, broker: int) -> None:
         """Note that a new file took the place of the broker's checkpoint.
 
@@ -97,9 +108,14 @@ class RestartChecks:
             placed.append({})
         placed.append(now)
 
-    def checkpoint_lost(self, broker: int) -> None:
-        """Note that a fault removed or changed the checkpoint: the next start is not compared."""
-        self._placed[broker] = []
+    def disk_lost(self, broker: int, files: Sequence[str]) -> None:
+        """Note that a fault removed or changed files.
+
+        Is a checkpoint of high watermarks among them, the next start is not compared.
+        """
+        disk = self._world.brokers[broker].disk
+        if any(disk.in_log_folder(path)[1] == HIGH_WATERMARKS for path in files):
+            self._placed[broker] = []
 
     def command_arrived(self, broker: int, request: ControlRequest) -> None:
         if isinstance(request, StopReplicaRequest):

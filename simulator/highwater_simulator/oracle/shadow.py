@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from highwater_simulator.disk import Disk
+from highwater_simulator.disk import Disk, joined
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.oracle.batches import EMPTY, Batch, Chain, is_sound, parse_batches
 from highwater_simulator.oracle.checkpoint_text import read_rows
@@ -46,6 +46,9 @@ class ReplicaShadow:
         """Returns the chain value of the committed records below an offset."""
         self._stands_for = stands_for
         """Returns the batches that one of a compacted log stands for."""
+        self._home = next(iter(disk.replica_folders(folder)), joined(disk.log_folders[0], folder))
+        """The path of its folder: in the log folder where a segment was created last, while it is
+        there. A topic that is created again while one log folder has failed leaves logs in two."""
         self.chain = Chain()
         self._former = Chain()
         """The log before it was begun anew: a power loss may bring it back."""
@@ -59,6 +62,16 @@ class ReplicaShadow:
         self.held_end = 0
         self.lost_from: int | None = None
         self.cut_from: int | None = None
+
+    @property
+    def home(self) -> str:
+        """The path of its folder."""
+        return self._home
+
+    @property
+    def log_folder(self) -> str:
+        """The log folder that it is in, "" for a broker's only one."""
+        return self._disk.in_log_folder(self._home)[0]
 
     @property
     def end_offset(self) -> int:
@@ -79,7 +92,7 @@ class ReplicaShadow:
     def appended(self, path: str, added: Callable[[Batch, int], None]) -> None:
         """Parse the bytes appended to a segment; `added` gets each batch and its chain value."""
         content = self._disk.content(path)
-        if content is None or self.is_stale:
+        if content is None or self.is_stale or not self._is_at_home(path):
             return
         for batch in parse_batches(content, self._parsed.get(path, 0)):
             if not self.chain.batches:
@@ -116,7 +129,7 @@ class ReplicaShadow:
 
     def truncated(self, path: str) -> None:
         """Drop the batches that a segment no longer holds."""
-        if self.is_stale:
+        if self.is_stale or not self._is_at_home(path):
             return
         content = self._disk.content(path)
         size_bytes = 0 if content is None else len(content)
@@ -134,6 +147,10 @@ class ReplicaShadow:
 
     def renamed(self, path: str) -> None:
         """Note that a file or the folder was created, renamed or removed."""
+        if not self._is_at_home(path):
+            if isinstance(self._disk.find(path), FileNode):
+                self._home, self.is_stale = path.rpartition("/")[0], True
+            return
         content = self._disk.content(path)
         is_next_segment = (
             path.endswith(LOG_SUFFIX)
@@ -146,6 +163,9 @@ class ReplicaShadow:
             self._begin_segment(path, self.chain)
         else:
             self.is_stale = True
+
+    def _is_at_home(self, path: str) -> bool:
+        return f"{path}/".startswith(f"{self._home}/")
 
     def rescan(self, added: Callable[[Batch, int], None], *, verify: bool = False) -> None:
         """Read the folder anew; with verify, up to the first batch whose CRC is wrong.
@@ -161,7 +181,10 @@ class ReplicaShadow:
             self.is_of_deleted_topic = False
 
     def _read_folder(self, added: Callable[[Batch, int], None], *, verify: bool) -> None:
-        folder = self._disk.find(self._folder)
+        places = self._disk.replica_folders(self._folder)
+        if places and self._home not in places:
+            self._home = places[0]
+        folder = self._disk.find(self._home)
         entries = folder.entries if isinstance(folder, FolderNode) else {}
         before = self.chain
         self.chain, self._places, self._parsed = Chain(), [], {}
@@ -173,7 +196,7 @@ class ReplicaShadow:
         while verify and len(names) > 1 and _base_offset(names[1]) <= before.start_offset:
             del names[0]
         for number, name in enumerate(names):
-            path = f"{self._folder}/{name}"
+            path = f"{self._home}/{name}"
             if self._is_replaced(name, names[number + 1 :]):
                 continue
             if verify and self._parsed and self._leaves_a_gap(name):
@@ -241,21 +264,12 @@ class ReplicaShadow:
 
         Where it leaves the file that was compacted instead, that has all the more.
         """
-        node, durable = self._disk.find(path), self._durable(path)
+        node, durable = self._disk.find(path), self._disk.durable_file(path)
         if not isinstance(node, FileNode) or durable is None:
             return 0
         if durable is not node and durable.synced_size < len(durable.content):
             return 0
         return _synced_as_told(node, incarnation)
-
-    def _durable(self, path: str) -> FileNode | None:
-        """Return the file that has the name after a power loss."""
-        folder_name, _, name = path.partition("/")
-        folder = self._disk.root.entries.get(folder_name)
-        if self._disk.root.durable_entries.get(folder_name) is not folder:
-            return None
-        node = folder.durable_entries.get(name) if isinstance(folder, FolderNode) else None
-        return node if isinstance(node, FileNode) else None
 
     def missing_epochs(self, start_offset: int, end_offset: int, incarnation: int) -> list[int]:
         """Return the epochs of the batches there that a power loss could take from the epoch file.
@@ -263,8 +277,7 @@ class ReplicaShadow:
         The list is empty where a power loss leaves no readable epoch file: the next start then
         rebuilds it from all batches.
         """
-        path = f"{self._folder}/{EPOCHS_NAME}"
-        node = self._durable(path)
+        node = self._disk.durable_file(f"{self._home}/{EPOCHS_NAME}")
         if node is None:
             return []
         content = bytes(node.content[: _synced_as_told(node, incarnation)]) + node.lost_tail

@@ -67,7 +67,7 @@ FIELDS = {
     "restart_zookeeper": {"for_ms"},
     "disk_full": {"node", "for_ms"},
     "disk_errors": {"node", "operation", "percent", "for_ms"},
-    "fail_folder": {"node", "for_ms"},
+    "fail_folder": {"node", "for_ms", "folder"},
     "slow_disk": {"node", "delay_ms", "for_ms"},
     "flip_bit": {"node", "file", "for_ms"},
     "clock_jump": {"node", "by_ms"},
@@ -185,6 +185,41 @@ def test_a_plan_that_cannot_be_run_is_refused_and_the_message_says_why(change: C
 )
 def test_what_a_fault_cannot_be_done_with_is_told(fault: f.Fault, says: str) -> None:
     assert problems_of(Plan(1, steps=(Step(0, fault),))) == [says]
+
+
+@pytest.mark.parametrize(
+    ("count", "folder", "says"),
+    [
+        (1, None, []),
+        (1, 0, []),
+        (1, 1, ["a broker has no log folder 1: they are numbered 0 to 0"]),
+        (2, 1, []),
+        (2, 2, ["a broker has no log folder 2: they are numbered 0 to 1"]),
+        (2, -1, ["a broker has no log folder -1: they are numbered 0 to 1"]),
+        (2, None, ["it does not say which of a broker's 2 log folders fails"]),
+    ],
+)
+def test_a_folder_fails_that_its_broker_has(
+    count: int, folder: int | None, says: list[str]
+) -> None:
+    step = Step(0, f.FailFolder("broker-0", folder=folder))
+    plan = Plan(1, topology=PlanTopology(log_folders_per_broker=count), steps=(step,))
+    assert problems_of(plan) == [f"step 1, fail_folder: {each}" for each in says]
+
+
+@pytest.mark.parametrize("count", [0, 17])
+def test_a_broker_has_from_1_to_16_log_folders(count: int) -> None:
+    plan = Plan(1, topology=PlanTopology(log_folders_per_broker=count))
+    assert problems_of(plan) == ["a broker has 1 to 16 log folders"]
+
+
+def test_several_log_folders_are_a_setting_of_brokers() -> None:
+    one, two = (
+        PlanTopology(broker_settings={"segment_bytes": 9}),
+        PlanTopology(broker_settings={"segment_bytes": 9}, log_folders_per_broker=2),
+    )
+    assert one.settings_of_brokers == {"segment_bytes": 9}
+    assert two.settings_of_brokers == {"segment_bytes": 9, "log_folders": "d0,d1"}
 
 
 @pytest.mark.parametrize("client", ["any", "p0", "c0"])

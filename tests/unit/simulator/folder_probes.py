@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from highwater_broker.current_session import CurrentSession
+from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log_folder_announcer import LogFolderAnnouncer
+from highwater_broker.log_folders import LogFolders
+from highwater_broker.replica_logs import ReplicaLogs
 from highwater_controller import storage_failures
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
@@ -25,8 +28,29 @@ def announces(bench: Any) -> object:
     return announcer._is_due.is_set()
 
 
+def folders_that_serve(bench: Any) -> object:
+    folders = LogFolders(
+        [
+            ReplicaLogs(
+                bench.files,
+                bench.trace,
+                ME,
+                "cluster",
+                lambda topic: LogConfig(),
+                bench.fail_points(),
+                name=name,
+            )
+            for name in ("d0", "d1")
+        ],
+        None,
+    )
+    folders.fail("d0")
+    return [folder.name for folder in folders.sound()]
+
+
 FOLDERS: dict[str, tuple[Any, object, object]] = {
     "failed_replica_leads_on": (refused_by_an_answer, (T0,), ()),
     "failed_folder_not_announced": (announces, True, False),
+    "failed_folder_takes_all": (folders_that_serve, ["d1"], []),
 }
 """Each with what its probe gives without the mistake, and with it."""

@@ -30,6 +30,7 @@ from highwater_simulator.oracle.checkpoints import (
     HIGH_WATERMARKS,
     RECOVERY_POINTS,
     CheckpointChecks,
+    checkpointed_high_watermarks,
     read_checkpoint,
 )
 from highwater_simulator.oracle.controllers import ControllerChecks
@@ -54,15 +55,23 @@ def checkpoint(**offsets: int) -> bytes:
     return encode_rows(rows, 3).encode()
 
 
+def in_folder(log_folder: str) -> Any:
+    """Return the shadows of one replica, which is in that log folder."""
+    return {str(AT): {1: SimpleNamespace(log_folder=log_folder)}}
+
+
 class Broker:
     """What the checks look at of a broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, *log_folders: str) -> None:
         self.files: dict[str, bytes] = {}
         self.hosted: dict[TopicPartition, Any] = {}
         self.durable: dict[str, bytes] = {}
         disk = SimpleNamespace(
-            content=self.files.get, durable_content=lambda name: self.durable.get(name, b"")
+            log_folders=log_folders or ("",),
+            in_log_folder=lambda path: ("", path),
+            content=self.files.get,
+            durable_content=lambda name: self.durable.get(name, b""),
         )
         node = SimpleNamespace(
             replicas=SimpleNamespace(
@@ -266,7 +275,7 @@ def test_i15_one_that_was_being_written_may_be_there_or_not() -> None:
 def test_i15_nothing_is_asked_of_a_checkpoint_that_a_fault_took_or_changed() -> None:
     starting = Starting()
     starting.place(checkpoint(t0=5))
-    starting.checks.checkpoint_lost(1)
+    starting.checks.disk_lost(1, (HIGH_WATERMARKS,))
     assert starting.start_with(0) == []
 
 
@@ -415,7 +424,7 @@ def test_i15_nothing_is_appended_below_the_recovery_point(
     base_offset: int, broken: list[str]
 ) -> None:
     broker = Broker()
-    checks = CheckpointChecks(broker.world, {}, broker.report)
+    checks = CheckpointChecks(broker.world, in_folder(""), broker.report)
     checks.appended(1, AT, base_offset)
     assert broker.reports == [], "there is no recovery point yet"
     broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
@@ -425,7 +434,7 @@ def test_i15_nothing_is_appended_below_the_recovery_point(
 
 def test_i15_a_recovery_point_that_a_power_loss_would_bring_back_counts_as_well() -> None:
     broker = Broker()
-    checks = CheckpointChecks(broker.world, {}, broker.report)
+    checks = CheckpointChecks(broker.world, in_folder(""), broker.report)
     broker.files[RECOVERY_POINTS] = checkpoint(t0=5)
     broker.durable[RECOVERY_POINTS] = checkpoint(t0=9)
     checks.appended(1, AT, 7)
@@ -433,6 +442,23 @@ def test_i15_a_recovery_point_that_a_power_loss_would_bring_back_counts_as_well(
     broker.durable[RECOVERY_POINTS] = checkpoint(t0=5)
     checks.appended(1, AT, 7)
     assert broker.reports == ["I15"]
+
+
+def test_i15_each_log_folder_has_recovery_points_of_its_own() -> None:
+    for folder, broken in (("d0", []), ("d1", ["I15"])):
+        broker = Broker("d0", "d1")
+        checks = CheckpointChecks(broker.world, in_folder(folder), broker.report)
+        broker.files[f"d1/{RECOVERY_POINTS}"] = checkpoint(t0=5)
+        checks.appended(1, AT, 4)
+        assert broker.reports == broken
+
+
+def test_i15_the_checkpoints_of_all_log_folders_count_together() -> None:
+    broker = Broker("d0", "d1")
+    broker.files[f"d0/{HIGH_WATERMARKS}"] = checkpoint(t0=5, u0=1)
+    broker.files[f"d1/{HIGH_WATERMARKS}"] = checkpoint(u0=3, t0=2)
+    found = checkpointed_high_watermarks(broker.world, 1)
+    assert found == {TopicPartition("t", 0): 2, TopicPartition("u", 0): 1}
 
 
 def test_i15_an_epoch_that_the_disk_may_forget_is_as_bad() -> None:

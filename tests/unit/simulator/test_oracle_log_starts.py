@@ -14,6 +14,7 @@ from highwater_simulator.disk import Disk
 from highwater_simulator.files import SimulatedFileSystem
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.oracle.log_starts import LogStartChecks
+from highwater_simulator.oracle.shadow import ReplicaShadow
 from highwater_simulator.rng import SeededRng
 
 AT = TopicPartition("t", 0)
@@ -53,7 +54,8 @@ class Judged:
             ),
         )
         self.reports: list[tuple[str, int]] = []
-        self.checks = LogStartChecks(self.world, self._report)
+        shadows = {str(AT): {me: ReplicaShadow(brokers[me].disk, str(AT)) for me in brokers}}
+        self.checks = LogStartChecks(self.world, shadows, self._report)
         for broker in (ME, LEADER):
             self.open(broker)
 

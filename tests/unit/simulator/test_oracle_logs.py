@@ -145,14 +145,17 @@ def test_the_first_difference_is_where_two_logs_part(
 class Followed:
     """A folder on a disk, and the shadow that follows it through the disk's tap."""
 
-    def __init__(self, committed: Chain | None = None) -> None:
-        self.disk = Disk(SeededRng(1))
+    def __init__(
+        self, committed: Chain | None = None, log_folders: tuple[str, ...] = ("",)
+    ) -> None:
+        self.disk = Disk(SeededRng(1), log_folders)
         self.kernel = Kernel()
         self._runtime = self.kernel.runtime("broker-0")
         self.files = SimulatedFileSystem(self._runtime, self.disk)
         self.shadow = ReplicaShadow(self.disk, "t-0", (committed or Chain()).chain_below)
         self.added: list[Batch] = []
-        self.files.make_folder("t-0")
+        if log_folders == ("",):
+            self.files.make_folder("t-0")
         self.disk.changed = self._changed
 
     def _changed(self, path: str, operation: str) -> None:
@@ -243,6 +246,50 @@ def test_the_next_segment_is_no_reason_to_read_all_anew_an_older_one_is() -> Non
     assert (f.shadow.is_stale, f.shadow.chain.start_offset) == (False, 4)
     f.write(FIRST)
     assert f.shadow.is_stale
+
+
+def test_a_log_is_followed_in_the_log_folder_where_it_was_created_last() -> None:
+    """A topic is created again while the log folder with its earlier log has failed."""
+    f = Followed(log_folders=("d0", "d1"))
+    for folder in ("d0/t-0", "d1/t-0"):
+        f.files.make_folder(folder)
+    f.write(f"d0/{FIRST}", written(0, 0, "a", "b"))
+    f.shadow.rescan(f._note)
+    assert (f.shadow.home, f.shadow.log_folder, f.offsets()) == ("d0/t-0", "d0", [0])
+    f.write(f"d1/{FIRST}", written(0, 1, "x"))
+    assert f.shadow.is_stale
+    f.shadow.rescan(f._note)
+    f.write(f"d1/{FIRST}", written(1, 1, "y"))
+    assert (f.shadow.log_folder, f.offsets(), f.shadow.end_offset) == ("d1", [0, 1], 2)
+    f.write(f"d0/{FIRST}", written(2, 0, "c"))
+    f.files.open(f"d0/{FIRST}").truncate(0)
+    assert (f.offsets(), f.shadow.is_stale) == ([0, 1], False), "the earlier log counts no more"
+
+
+def test_a_log_that_is_set_aside_leaves_the_one_in_the_other_log_folder() -> None:
+    f = Followed(log_folders=("d0", "d1"))
+    for folder in ("d0/t-0", "d1/t-0"):
+        f.files.make_folder(folder)
+        f.write(f"{folder}/{FIRST.partition('/')[2]}", written(0, 0, folder))
+    f.files.rename("d1/t-0", "d1/t-0.0-stray")
+    f.shadow.renamed("d1/t-0")
+    f.shadow.rescan(f._note)
+    assert (f.shadow.home, f.offsets()) == ("d0/t-0", [0])
+    f.files.rename("d0/t-0", "d0/t-0.0-delete")
+    f.shadow.rescan(f._note)
+    assert f.offsets() == []
+
+
+def test_a_log_in_a_log_folder_is_durable_once_every_name_on_the_way_is() -> None:
+    f = Followed(log_folders=("d0", "d1"))
+    f.files.make_folder("d1/t-0")
+    file = f.write(f"d1/{FIRST}", written(0, 0, "a"))
+    f.shadow.rescan(f._note)
+    for work in (file.sync(), f.files.sync_folder("d1/t-0"), f.files.sync_folder("")):
+        f.do(work)
+    assert f.shadow.durable_end(0) == 0, "d1 does not have the name t-0 after a power loss"
+    f.do(f.files.sync_folder("d1"))
+    assert f.shadow.durable_end(0) == 1
 
 
 def test_what_a_disk_damaged_is_lost_from_the_first_bad_batch_on() -> None:

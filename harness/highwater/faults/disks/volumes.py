@@ -126,50 +126,77 @@ def has_ballast(cluster: Cluster, node: int) -> bool:
     return cluster.has_sized_disk(node) and _ask(cluster, node, _Looked, do="look").ballast
 
 
-def close_folder(cluster: Cluster, node: int) -> str:
-    """Let a broker open nothing on its disk any more, and return how it is seen.
+def close_folder(cluster: Cluster, node: int, folder: str = "") -> str:
+    """Let a broker open nothing in a log folder any more, and return how it is seen.
+
+    folder: the name of one of several; "" is its disk.
 
     Raises:
         NotDone: it still can, or the helper failed.
         APIError: the engine refused.
     """
-    closed = _ask(cluster, node, _Mode, _owner(cluster, node), do="close")
-    is_closed = closed.mode == on_volume.CLOSED_MODE and is_folder_closed(cluster, node)
-    prove(is_closed, f"the folder of node {node} has mode {closed.mode:03o}")
-    return "the folder has mode 000: it can no longer be opened"
+    closed = _ask(
+        cluster, node, _Mode, _owner(cluster, node, folder), do="close", folder=_path_of(folder)
+    )
+    is_closed = closed.mode == on_volume.CLOSED_MODE and is_folder_closed(cluster, node, folder)
+    prove(is_closed, f"{_said(folder)} of node {node} has mode {closed.mode:03o}")
+    return f"{_said(folder)} has mode 000: it can no longer be opened"
 
 
-def reopen_folder(cluster: Cluster, node: int) -> str:
+def reopen_folder(cluster: Cluster, node: int, folder: str = "") -> str:
     """Undo close_folder, and return how that is seen.
 
     Raises:
         NotDone: the folder is still closed, or the helper failed.
         APIError: the engine refused.
     """
-    mode = SIZED_DISK_MODE if cluster.has_sized_disk(node) else FOLDER_MODE
-    opened = _ask(cluster, node, _Mode, _owner(cluster, node), do="reopen", mode=mode)
+    owner = _owner(cluster, node, folder)
+    mode = SIZED_DISK_MODE if owner else FOLDER_MODE
+    opened = _ask(cluster, node, _Mode, owner, do="reopen", mode=mode, folder=_path_of(folder))
     is_open = opened.mode == mode & on_volume.ALL_MODES
-    prove(is_open, f"the folder of node {node} has mode {opened.mode:03o}")
-    return f"the folder has mode {opened.mode:03o} again"
+    prove(is_open, f"{_said(folder)} of node {node} has mode {opened.mode:03o}")
+    return f"{_said(folder)} has mode {opened.mode:03o} again"
 
 
-def is_folder_closed(cluster: Cluster, node: int) -> bool:
-    """Return whether something of ours has closed the node's disk, as the engine sees it.
+def closed_folders(cluster: Cluster, node: int) -> list[str]:
+    """Return the broker's log folders that something of ours has closed, "" for its whole disk.
+
+    Raises:
+        APIError: the engine refused.
+    """
+    folders = dict.fromkeys(("", *cluster.topology.log_folders))
+    return [each for each in folders if is_folder_closed(cluster, node, each)]
+
+
+def is_folder_closed(cluster: Cluster, node: int, folder: str = "") -> bool:
+    """Return whether something of ours has closed the log folder, as the engine sees it.
 
     Raises:
         APIError: the engine refused.
     """
     try:
-        content, about = cluster.engine.api.get_archive(cluster.container_name(node), DISK_FOLDER)
+        name, path = cluster.container_name(node), _path_of(folder)
+        content, about = cluster.engine.api.get_archive(name, path)
     except NotFound:
         return False
     content.close()
     return int(about["mode"]) & on_volume.ALL_MODES == on_volume.CLOSED_MODE
 
 
-def _owner(cluster: Cluster, node: int) -> str:
-    """Return whose the folder is, who may close it without any capability; "" is the image's."""
-    return "0" if cluster.has_sized_disk(node) else ""
+def _path_of(folder: str) -> str:
+    return f"{DISK_FOLDER}/{folder}" if folder else DISK_FOLDER
+
+
+def _said(folder: str) -> str:
+    return f"the folder {folder}" if folder else "the folder"
+
+
+def _owner(cluster: Cluster, node: int, folder: str) -> str:
+    """Return whose the folder is, who may close it without any capability; "" is the image's.
+
+    The broker makes its several log folders itself.
+    """
+    return "0" if cluster.has_sized_disk(node) and not folder else ""
 
 
 def _ask(cluster: Cluster, node: int, report: type[R], user: str = "", **task: object) -> R:

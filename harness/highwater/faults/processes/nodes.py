@@ -23,6 +23,7 @@ from highwater.faults.processes.stopping import (
 from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_core.events import EventKind
+from highwater_core.traces import decode_events
 
 PROVEN_WITHIN_S = 5.0
 
@@ -71,21 +72,21 @@ class NodeFaults:
         is_broker = self._cluster.topology.node(node).kind is NodeKind.BROKER
         prove(is_broker, f"node {node} is no broker, and has no log folder")
         self._ended[node] = None
-        proof = close_folder(self._cluster, node)
+        folder = "" if fault.folder is None else self._cluster.topology.log_folders[fault.folder]
+        proof = close_folder(self._cluster, node, folder)
         met: list[bytes] = []
         """What the broker traced of it, before its next start."""
 
         def has_met() -> bool:
-            told = EventKind.LOG_FOLDER_FAILED.value.encode()
             lines = () if met else newest_trace(self._cluster, node)
-            met.extend(line for line in lines if told in line)
+            met.extend(line for line in lines if _tells_of_failure(line, folder))
             return bool(met)
 
         def mend() -> str:
             said = "the broker has met it" if has_met() else "the broker has not met it"
             if self._cluster.status(node) == "running":
                 self._kill(node)
-            return f"{said}; {reopen_folder(self._cluster, node)}; {self.start(node)}"
+            return f"{said}; {reopen_folder(self._cluster, node, folder)}; {self.start(node)}"
 
         return Done(node, proof, mend, has_acted=has_met)
 
@@ -230,3 +231,10 @@ class NodeFaults:
             del self._cut_off[node]
         self._cluster.rejoin(node)
         return "connected"
+
+
+def _tells_of_failure(line: bytes, folder: str) -> bool:
+    """Return whether a trace's line, perhaps a torn one, tells that the log folder has failed."""
+    if EventKind.LOG_FOLDER_FAILED.value.encode() not in line:
+        return False
+    return any(event.detail["folder"] == folder for event in decode_events([line]))

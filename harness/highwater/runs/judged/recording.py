@@ -27,7 +27,7 @@ from highwater.runs.judged.ending import (
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer, Values
 from highwater.runs.observer import Observer
-from highwater.runs.plans.translation import run_topology_of
+from highwater.runs.plans.outcome import run_topology_of
 from highwater.runs.stock.recording import ClientHistory
 from highwater.waiting import NeverHappened, eventually
 from highwater_checker.run_folder import names

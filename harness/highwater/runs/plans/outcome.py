@@ -53,7 +53,10 @@ def write_plan(folder: RunFolder, plan: Plan) -> None:
 
 def run_topology_of(topology: Topology | PlanTopology) -> RunTopology:
     """Return the nodes as the run's folder has them: of a cluster, or of a simulated plan."""
-    return msgspec.convert(topology, RunTopology, from_attributes=True)
+    written = msgspec.convert(topology, RunTopology, from_attributes=True)
+    if isinstance(topology, PlanTopology):
+        return replace(written, broker_settings=topology.settings_of_brokers)
+    return written
 
 
 def list_evidence(folder: RunFolder) -> None:

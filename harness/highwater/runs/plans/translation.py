@@ -35,7 +35,7 @@ def topology_of(plan: Plan) -> Topology:
         ValueError: the cluster cannot be brought up; the message says why.
     """
     planned = plan.topology
-    broker_settings = {k: v for k, v in planned.broker_settings.items() if k != _SESSION}
+    broker_settings = {k: v for k, v in planned.settings_of_brokers.items() if k != _SESSION}
     controller_settings = {k: v for k, v in planned.controller_settings.items() if k != _SESSION}
     sessions = {} if (timeout_ms := _session_timeout_ms(plan)) is None else {_SESSION: timeout_ms}
     return Topology(
