@@ -43,7 +43,7 @@ WITHOUT = "none"
 
 @dataclass(frozen=True, slots=True)
 class PlantedResult:
-    """Every run, in order, and the machine as it was when the last ended."""
+    """Every run, in order, and the machine at the end of the last one."""
 
     date: str
     machine: Machine
@@ -90,7 +90,7 @@ def bench_planted(
 
 
 def wanted_plans(bugs: Sequence[str]) -> list[Plan]:
-    """Return the plans of these bugs, of all and of those without one where none is named.
+    """Return the plans of these bugs; without names all plans, with those without a bug.
 
     Raises:
         HarnessError: there is no plan for a bug of that name.
@@ -107,7 +107,7 @@ def wanted_plans(bugs: Sequence[str]) -> list[Plan]:
 
 
 def measure(plans: Sequence[Plan], repeat: int) -> Iterator[Detection]:
-    """Run every plan once, then every one again: what the machine does meanwhile meets them all."""
+    """Run every plan once, then every one again, so that load on the machine meets all of them."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="highwater-bench-") as folder, Screen() as screen:
 
@@ -122,7 +122,7 @@ def measure(plans: Sequence[Plan], repeat: int) -> Iterator[Detection]:
 
 
 def read_runs(path: Path) -> tuple[Detection, ...]:
-    """Return the runs that the file holds."""
+    """Return the runs in the file."""
     return msgspec.json.decode(path.read_bytes(), type=PlantedResult).runs
 
 

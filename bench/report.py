@@ -26,7 +26,7 @@ class Result:
     notes: Sequence[str] = field(default=())
 
     def summaries(self, system: str) -> dict[str, Summary]:
-        """Return the summary of everything that was measured of the system, by measure key."""
+        """Return the summaries of the system's samples, by measure key."""
         return {key: summarize(values) for key, values in self.samples[system].items()}
 
 
@@ -100,7 +100,7 @@ def markdown(result: Result, measures: Sequence[Measure], outcomes: Sequence[Out
 
 
 def replace_between(text: str, begin: str, end: str, content: str) -> str:
-    """Return the text with what stands between the two marker lines replaced.
+    """Return the text with the lines between the two marker lines replaced.
 
     Raises:
         ValueError: the markers are not there, in this order.

@@ -1,4 +1,4 @@
-"""Measures systems in turns, so that what disturbs the machine disturbs all of them alike."""
+"""Measures systems in turns, so that other load on the machine meets all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 class Samples:
-    """What was measured: values by system and measure, in the order of measuring."""
+    """The values by system and measure, in the order of measuring."""
 
     def __init__(self, say: Say) -> None:
         self.values: dict[str, dict[str, list[float]]] = {}
@@ -32,7 +32,7 @@ class Samples:
 
 
 def measure_all(systems: Sequence[System], repetitions: Repetitions, say: Say) -> Samples:
-    """Do all of it and return its samples; no system is up afterwards."""
+    """Take all measures, and return the samples; no system is up afterwards."""
     samples = Samples(say)
     for number in range(repetitions.bring_ups):
         for system in systems:
@@ -160,8 +160,8 @@ def measure_failovers(
 def measure_failover(system: System, topic: str) -> float:
     """Return the seconds from the kill to the first acknowledgement of a record sent after it.
 
-    The clock starts before the engine is asked to kill; only records count that were sent once
-    the process was certainly gone. Ends with a full ISR.
+    The clock starts before the request to kill. Only records that were sent after the process was
+    certainly gone count. Ends with a full ISR.
     """
     leader = measures.leader_of(system.bootstrap, topic)
     watch = measures.AcknowledgementWatch(system.bootstrap, topic)

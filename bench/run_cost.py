@@ -1,4 +1,4 @@
-"""Times what a run in containers costs besides its plan: a plan without steps, phase by phase."""
+"""Times a run in containers without its plan's own time: a plan without steps, by phase."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from highwater_chaos.plan import Consumer, Plan, PlanTopology, Producer, Topic, 
 from highwater_checker.verdict import Outcome
 
 QUIET_MS = 3_000
-"""How long the plan lasts: what the clients do meanwhile is no cost of the run's."""
+"""The plan's own time, in which clients work; it does not count as a cost."""
 
 PHASES: tuple[tuple[str, type, str], ...] = (
     ("the cluster starts", Cluster, "start"),
@@ -31,7 +31,7 @@ PHASES: tuple[tuple[str, type, str], ...] = (
     ("the cluster is removed", Cluster, "stop"),
     ("evidence is judged, report written", in_containers._Run, "conclude"),
 )
-"""Each with the call that takes it."""
+"""Each phase, with the call that takes its time."""
 WHOLE = "all of it"
 REST = "the rest"
 
@@ -42,10 +42,10 @@ def plan_without_steps() -> Plan:
 
 
 def measure_run(folder: Path) -> dict[str, float]:
-    """Return the seconds of each phase of one run, and of all of it, without the plan's own time.
+    """Return the seconds of each phase of a run, and of the whole run, without the plan's own time.
 
     Raises:
-        HarnessError: the run did not pass: what it took is not what a run takes.
+        HarnessError: the run did not pass, so that its times mean nothing.
     """
     took: dict[str, float] = {}
     with _timed(took), Screen() as screen:
@@ -61,7 +61,7 @@ def measure_run(folder: Path) -> dict[str, float]:
 
 @contextmanager
 def _timed(took: dict[str, float]) -> Iterator[None]:
-    """Let each phase's call note how long it takes, as long as the block lasts."""
+    """Within the block, time each phase's call."""
     plain = [(owner, name, getattr(owner, name)) for _, owner, name in PHASES]
     for phase, owner, name in PHASES:
         setattr(owner, name, _timing(getattr(owner, name), phase, took))

@@ -1,8 +1,8 @@
 """`python -m bench.scale`: a broker and a controller die in a cluster of many partitions.
 
 In containers, three brokers, three replicas of each of 2,000 partitions; with --kafka beside Apache
-Kafka 3.9.1, in turns. Times begin when ZooKeeper ends the session of whoever died, so that the
-session's timeout is in none; they end when clients are served: ListOffsets is answered by a leader.
+Kafka 3.9.1, in turns. Times begin when ZooKeeper ends the dead node's session, so that the
+session's timeout is in none; they end when clients are served: a leader answers ListOffsets.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _await_other_owner(zookeeper: KazooClient, active: int) -> float:
     def is_other() -> bool:
         try:
             return _controller(zookeeper) != active
-        except KazooException:  # nobody has it for a moment
+        except KazooException:  # for a moment no controller has it
             return True
 
     _await(is_other, f"{active} is the controller no longer")

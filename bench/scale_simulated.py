@@ -1,9 +1,9 @@
-"""`python -m bench.scale_simulated`: what failovers cost the controller of a large cluster.
+"""`python -m bench.scale_simulated`: the cost of failovers for the controller of a large cluster.
 
 Twenty brokers with ten thousand partitions, in the simulator: ZooKeeper operations and virtual
 time of the controller's failover, of a broker's death and of its return. Virtual time is that of
 messages and ZooKeeper's round trips; a node's own computing takes none. The CPU time of the
-simulator's process, for all nodes together, is told beside it.
+simulator's process, for all nodes together, is reported beside it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOST_BROKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one event cost.
+    """The cost of one event.
 
     decided_ms: virtual time from its begin to the controller's last write for it; acted_ms: to the
     last broker's change of role or ISR. operations: the controller's in ZooKeeper, a multi is one.
@@ -58,7 +58,7 @@ class Cost:
 
 @dataclass(slots=True)
 class Watching:
-    """What happened since it was last cleared, in virtual time."""
+    """The events since it was last cleared, in virtual time."""
 
     operations: Counter[str] = field(default_factory=Counter)
     last_operation_ns: dict[str, int] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Watching:
 
 
 class Scale:
-    """A large cluster at rest, and what is done to it."""
+    """A large cluster at rest, and its failovers."""
 
     def __init__(self, topics: int, partitions_per_topic: int, brokers: int) -> None:
         self.partitions = [
@@ -109,7 +109,7 @@ class Scale:
         self.world.on_event = lambda event: self.seen.take(event, self.world.kernel.time_ns)
 
     def _count_operations(self) -> None:
-        """Count each operation by the node whose session asks for it."""
+        """Count each operation by the node whose session requests it."""
         zookeeper, apply = self.world.zookeeper, self.world.zookeeper.apply
 
         def counted(session: Any, operation: Any) -> object:
@@ -121,7 +121,7 @@ class Scale:
         zookeeper.apply = counted  # type: ignore[method-assign]
 
     async def measure(self) -> None:
-        """Do each thing and note its cost."""
+        """Do each failover, and record its cost."""
         world, costs = self.world, self.costs
         world.start_all()
         await world.eventually(self._has_controller, WITHIN_MS, "a controller is active")
@@ -191,7 +191,7 @@ class Scale:
         return self.world.active_controller() is not None
 
     def _is_quiet(self) -> bool:
-        """Return whether nobody has done anything for two virtual seconds."""
+        """Return whether no node has done anything for two virtual seconds."""
         last_ns = max((self._began_ns, *self.seen.last_ns.values()))
         return self.world.kernel.time_ns - last_ns > 2_000 * NS_PER_MS
 
@@ -202,7 +202,7 @@ class Scale:
         return self._states(lambda leader, isr: len(isr) == REPLICATION_FACTOR)
 
     def _states(self, holds: Callable[[int, tuple[int, ...]], bool]) -> bool:
-        """Return whether it holds of every partition; the last first, since they come in order."""
+        """Return whether it holds of every partition; the last first: they change in order."""
         for partition in reversed(self.partitions):
             path = znodes.partition_state_path(partition)
             found = self.world.zookeeper.data(path)

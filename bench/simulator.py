@@ -3,7 +3,7 @@
 Simulated seconds and events for each second of CPU time: three brokers, fifty acks=all produces
 per simulated second, no faults, every event judged; with one partition and with a hundred. Then
 schedules a minute: generated ones, as the search runs them. Each figure is the best of some runs:
-what else the machine does only ever makes one slower.
+other load on the machine can only make a run slower.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Speed:
 
 
 def steady_plan(partitions: int) -> Plan:
-    """Return a plan without faults: what is measured is a cluster at work."""
+    """Return a plan without faults, to measure a cluster at work."""
     return Plan(
         seed=1,
         workload=Workload(
@@ -58,7 +58,7 @@ def measure(name: str, plans: list[Plan]) -> Speed:
     """Run the plans one after the other.
 
     Raises:
-        RuntimeError: one of them showed a violation, so that it measured something else.
+        RuntimeError: a run had a violation, so that it measured something else.
     """
     gc.collect()
     began_s = time.process_time()

@@ -1,4 +1,4 @@
-"""How long a run of tests took, by the JUnit file that pytest wrote of it. Pure but for reading."""
+"""The time of a run of tests, by pytest's JUnit file. Pure except for reading the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SuiteTime:
 
 
 def read_suite_time(path: Path) -> SuiteTime:
-    """Return the times that the file tells.
+    """Return the times in the file.
 
     Raises:
         ValueError: it is no JUnit file of pytest's.
@@ -27,7 +27,7 @@ def read_suite_time(path: Path) -> SuiteTime:
 
 
 def suite_time_of(text: str) -> SuiteTime:
-    """Return the times that a JUnit file's text tells.
+    """Return the times in a JUnit file's text.
 
     Raises:
         ValueError: it is no JUnit file of pytest's.

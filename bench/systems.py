@@ -1,7 +1,7 @@
-"""What the bench asks of a system that it measures, and Highwater as such a system.
+"""The interface of a measured system, and Highwater as such a system.
 
 Clients connect to the containers' own addresses: a published port goes through the engine's proxy,
-which would be measured with it.
+which would be measured too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class System(Protocol):
         ...
 
     def kill_broker(self, broker: int) -> None:
-        """SIGKILL, to Highwater's controllers as well; return when the process is gone."""
+        """Send SIGKILL, also to Highwater's controllers; return when the process is gone."""
         ...
 
     def start_broker(self, broker: int) -> None:
@@ -59,7 +59,7 @@ class System(Protocol):
         ...
 
     def stop(self) -> None:
-        """Remove the cluster; again is harmless."""
+        """Remove the cluster; a second call is harmless."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What is measured, how often, in which unit, and what Highwater has to reach. Pure."""
+"""The measures with their units, their repetitions, and Highwater's targets. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """How often everything is done."""
+    """The number of repetitions of each measure."""
 
     bring_ups: int
     failovers: int
@@ -153,7 +153,7 @@ def rows(repetitions: Repetitions) -> list[Measure]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A target beside what was measured; met is None where nothing was."""
+    """A target beside its measured value; met is None without one."""
 
     target: str
     measured: str

@@ -1,4 +1,4 @@
-"""What the bench looks up in a measured system's ZooKeeper."""
+"""The bench's lookups in a measured system's ZooKeeper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def await_gone(zookeeper: KazooClient, path: str, within_s: float) -> float:
     """Return when the znode was gone, by the monotonic clock in seconds.
 
     Raises:
-        TimeoutError: it is there all that time.
+        TimeoutError: it still exists then.
     """
     measures.wait_until(lambda: zookeeper.exists(path) is None, within_s, f"{path} is gone")
     return time.monotonic()

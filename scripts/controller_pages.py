@@ -77,7 +77,7 @@ def _machine(
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What handles an event or a request: a function, a method, or a class with a step."""
+    """The handler of an event or a request: a function, a method, or a class with a step."""
 
     name: str
     code: Any
@@ -112,7 +112,7 @@ _PART = re.compile(
 
 
 def _part(name: str, text: str) -> str:
-    """Return what follows `name:` in a docstring, up to its next part."""
+    """Return the text after `name:` in a docstring, up to its next part."""
     pieces = _PART.split(text)
     parts = dict(zip(pieces[1::2], pieces[2::2], strict=True))
     return one_line(parts.get(name, "").split("\n\n")[0])
@@ -179,7 +179,7 @@ def controller_events_page() -> str:
 
 
 def event_handlers() -> dict[type, Handler]:
-    """Return what handles each event, in the order of their definition: by Controller._handle."""
+    """Return the handler of each event, in the order of their definition: by Controller._handle."""
     calls = {
         ControllerZnodeChanged.__name__: "self._look_who_leads",
         **_first_calls(Controller._handle),
@@ -188,7 +188,7 @@ def event_handlers() -> dict[type, Handler]:
 
 
 def request_handlers() -> dict[type, Handler]:
-    """Return what handles each request of brokers, those worked on in steps first."""
+    """Return the handler of each request of brokers, first of those that are handled in steps."""
     found = {
         request: Handler(f"{_module(work)}.{work.__name__}", work)
         for request, work in waiting_jobs._WORKS.items()
@@ -202,7 +202,7 @@ def request_handlers() -> dict[type, Handler]:
 def _first_calls(method: Any) -> dict[str, str]:
     """Return the function that each case of a method's match statement awaits, or calls, first.
 
-    What only carries something is left out: what is called inside is meant.
+    Calls that only wrap another call (_CARRIERS) are left out: the inner call counts.
     """
     body = ast.parse(textwrap.dedent(inspect.getsource(method)))
     calls = {}
@@ -219,7 +219,7 @@ def _first_calls(method: Any) -> dict[str, str]:
 
 
 _CARRIERS = ("received.reply.set", "self._take_written")
-"""The one carries an answer, the other a job that is done in steps."""
+"""Calls that wrap an answer, and a job that is done in steps."""
 
 
 def _resolve(call: str) -> Handler:

@@ -1,6 +1,6 @@
-"""Writes the pages of PAGES into docs/reference. All of it is from the code.
+"""Writes the pages of PAGES into docs/reference, from the code alone.
 
-With --check it writes nothing, and exits 1 when a page is not what the code says.
+With --check it writes nothing, and exits with 1 when a page differs from the code.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def value_text(value: object) -> str:
 
 
 def meaning_of_type(toggle: str) -> str:
-    """Return what the toggle's enumeration says of itself; a plain switch is its own name."""
+    """Return the docstring of the toggle's enumeration; the name itself for a plain switch."""
     value = getattr(PRESETS[Preset.FENCED], toggle)
     return "" if isinstance(value, bool) else one_line(type(value).__doc__ or "")
 

@@ -1,4 +1,4 @@
-"""What generated pages have in common: tables, headings, and docstrings of fields and members."""
+"""The common parts of generated pages: tables, headings, docstrings of fields and members."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 Answer = tuple[int, int]
-"""How many findings there are, and how many things were examined."""
+"""The numbers of findings and of examined items."""
 
 
 class EngineName(StrEnum):
@@ -22,10 +22,11 @@ class EngineName(StrEnum):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What one engine is to do in a process of its own.
+    """The work of one engine in a process of its own.
 
-    is_small: how Spark is to plan, as the pipeline decides by the size of run folders. partitions:
-    of Spark's shuffles; None leaves them to the pipeline. within_s: of each check.
+    is_small: whether Spark plans as for small run folders.
+    partitions: of Spark's shuffles; None: the pipeline's own number.
+    within_s: the time limit of each check.
     """
 
     engine: EngineName
@@ -37,9 +38,13 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What one check took. peak_bytes: the most memory that the engine's process had meanwhile (of
-    Spark the JVM's, whose heap does not shrink between checks). failure: why it has no answer, its
-    seconds then being when it ended; "" when it has one."""
+    """The cost of one check.
+
+    seconds: until its answer, or until it failed.
+    peak_bytes: the most memory of the engine's process during the check. For Spark this is the
+        JVM's, whose heap does not shrink between checks.
+    failure: why it has no answer; "" if it has one.
+    """
 
     check: str
     seconds: float
@@ -51,8 +56,12 @@ class Cost(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine that has opened the tables. pid: of the process that works. stop: ends the check
-    that runs, from another thread. failures: what a check raises then, or without enough memory."""
+    """An engine that has opened the tables.
+
+    pid: of the working process.
+    stop: ends the running check, from another thread.
+    failures: the exceptions of a stopped check, or of one without enough memory.
+    """
 
     pid: int
     checks: Mapping[str, Callable[[], Answer]]
@@ -61,7 +70,7 @@ class Engine:
 
 
 def cost_of(check: str, engine: Engine, within_s: float) -> Cost:
-    """Run one check, and stop it when it takes longer than it may."""
+    """Run one check, and stop it after within_s."""
     was_stopped = threading.Event()
 
     def stop() -> None:

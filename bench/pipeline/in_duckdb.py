@@ -44,7 +44,7 @@ CREATE MACRO shiftright(a, bits) AS a >> bits;
 CREATE MACRO size(a) AS len(a);
 CREATE MACRO xxhash64(x) AS hash(x);
 """
-"""What the pipeline's texts call that DuckDB names differently."""
+"""Functions in the pipeline's texts that have other names in DuckDB."""
 
 
 def in_views(text: str) -> str:
@@ -68,7 +68,7 @@ WHERE key IS NOT NULL AND "offset" < r.high_watermark AND r.damage IS NULL
   AND list_contains(u.compacted, topic)
 GROUP BY ALL;
 """
-"""Of each key in a compacted log the newest committed record, for texts that need it."""
+"""The newest committed record of each key in compacted logs, for texts that need it."""
 SAID_AGAIN = {
     path.stem: NEWEST + path.read_text()
     for path in sorted(Path(__file__).with_name("sql").iterdir())
@@ -82,7 +82,7 @@ TEXTS = {CHECKS[name].name: text for name, text in SQL.items()} | {LATENCIES: LA
 
 @contextmanager
 def duckdb_engine(job: Job) -> Iterator[Engine]:
-    """Give DuckDB with MEMORY; it writes beside the tables what does not fit into that.
+    """Yield DuckDB with MEMORY; beyond that it writes temporary files beside the tables.
 
     Each check has a connection of its own: nothing is kept from one for another.
     """

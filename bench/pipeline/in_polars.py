@@ -27,12 +27,12 @@ STOPPED = 3
 """The exit code of a process whose check took too long: polars cannot be interrupted."""
 Scan = Callable[[Table], pl.LazyFrame]
 Query = Callable[[Scan], tuple[pl.LazyFrame, pl.LazyFrame]]
-"""Returns a row a finding, and a row for each thing that was examined."""
+"""Returns a row for each finding, and a row for each examined item."""
 
 
 @contextmanager
 def polars_engine(job: Job) -> Iterator[Engine]:
-    """Give polars' streaming engine, with as much memory as the machine has."""
+    """Yield polars' streaming engine, with all memory of the machine."""
     yield Engine(
         pid=os.getpid(),
         checks={name: functools.partial(_ask, query, job) for name, query in QUERIES.items()},

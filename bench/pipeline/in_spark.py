@@ -26,7 +26,7 @@ IN_SPARK = frozenset({LATENCIES, *(check.name for check in CHECKS.values())})
 
 @contextmanager
 def spark_engine(job: Job) -> Iterator[Engine]:
-    """Give Spark in a JVM with MEMORY of heap."""
+    """Yield Spark in a JVM with MEMORY of heap."""
     with spark_session(memory=MEMORY, is_small=job.is_small, partitions=job.partitions) as spark:
         tables = read_tables(spark, Path(job.store), are_small=job.is_small)
         checks = {check.name: functools.partial(_ask, check, tables) for check in CHECKS.values()}

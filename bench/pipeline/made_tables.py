@@ -1,4 +1,4 @@
-"""Tables of a sound run, as large as is asked for: what the bench of the pipeline reads.
+"""Makes tables of a sound run, of any size, for the bench of the pipeline.
 
 DuckDB makes them from row numbers, already in the order of their sort keys, so that 10^8 rows need
 neither a run that long nor a sort. Record n of the run is sent, acknowledged and read once, and
@@ -46,7 +46,7 @@ PRODUCERS = 4
 BATCH = 10
 """Records of one partition in a batch."""
 HOT_OF_TEN = 9
-"""Of ten records, how many are in partition 0 where it is hot."""
+"""The number of records in partition 0, of every ten, where it is hot."""
 LOOK_COUNT = 20
 SEND_NS = 1_000
 LATENCIES = 997
@@ -62,8 +62,12 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """rows: of all tables, about. partitions: of the topic. is_hot: whether partition 0 has nine of
-    ten records; else each has as many as another."""
+    """The size of the tables.
+
+    rows: of all tables together, about.
+    partitions: of the topic.
+    is_hot: whether partition 0 has nine of ten records; else all have equally many.
+    """
 
     rows: int
     partitions: int = 48
@@ -75,12 +79,12 @@ class Shape:
 
     @property
     def lost_every(self) -> int:
-        """Of how many records LACKING does not have the last. It is odd, as nothing else here."""
+        """LACKING lacks the last of this many records. It is odd, unlike other periods here."""
         return max(self.records // LOST | 1, 3)
 
     @property
     def lost(self) -> int:
-        """How many records LACKING does not have: the findings of acknowledged_records."""
+        """The number of records that LACKING lacks: the findings of acknowledged_records."""
         return self.records // self.lost_every
 
     def end_offset(self, partition: int) -> int:

@@ -21,7 +21,7 @@ from highwater_pipeline.checks.acknowledged_records import CHECK as LOSSES
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an engine's checks cost over tables of a shape; whole_s: its processes' lives."""
+    """The cost of an engine's checks on tables of a shape. whole_s: the time of its processes."""
 
     shape: Shape
     engine: EngineName
@@ -30,7 +30,7 @@ class Measured:
 
 
 def measure(shape: Shape, job: Job) -> Measured:
-    """Return what those of the job's checks cost that its engine has.
+    """Return the cost of the job's checks, as far as the engine has them.
 
     Raises:
         HarnessError: the engine does not start.
@@ -77,10 +77,10 @@ def _process(job: Job) -> Iterator[subprocess.Popen[str]]:
 
 
 def compare(shape: Shape, measured: Sequence[Measured]) -> None:
-    """Fail unless all engines found and examined the same: times of other answers say nothing.
+    """Fail unless all engines found and examined the same: else their times cannot be compared.
 
     Raises:
-        HarnessError: two engines differ, or what was planted was not found.
+        HarnessError: two engines differ, or planted violations were not found.
     """
     answers: dict[str, set[tuple[int, int]]] = {}
     for each in measured:

@@ -1,4 +1,4 @@
-"""What the bench of the pipeline measured, as tables. Makes text; measures nothing."""
+"""The results of the bench of the pipeline as tables. Makes text; measures nothing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def rows(of_shape: Sequence[Measured]) -> list[list[str]]:
 
 
 def notes(of_shape: Sequence[Measured]) -> list[str]:
-    """Return what became of the targets, which are Spark's, and why a check has no answer."""
+    """Return the outcomes of Spark's targets, and the reasons of checks without an answer."""
     found = []
     for each, costs in zip(of_shape, _by_check(of_shape), strict=True):
         shape = each.shape
