@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """As a broker's and a controller's, without what is theirs alone."""
+    """Settings that brokers and controllers share."""
 
     data_folder: str
     node_id: int = 7

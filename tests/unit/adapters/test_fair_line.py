@@ -12,7 +12,7 @@ CROWD = 1_000
 
 
 class Loop:
-    """A clock that stands still unless somebody works, and what was to be called soon."""
+    """A clock that advances only while work runs, and the callbacks to be called soon."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -30,7 +30,7 @@ class Loop:
 
 
 class Runner:
-    """A connection with so many requests that have arrived, each of which takes so long."""
+    """A connection with a number of arrived requests of equal duration."""
 
     def __init__(self, loop: Loop, name: str, requests: int, request_s: float) -> None:
         self.served_s = 0.0

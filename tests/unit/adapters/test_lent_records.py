@@ -43,7 +43,7 @@ def batch(offset: int, epoch: int) -> bytes:
 
 
 class Scene:
-    """A log, a listener that sends what is asked of it, and a client that has not read yet."""
+    """A log, a listener that sends its records, and a client that has not read yet."""
 
     def __init__(self, folder: Path, config: LogConfig) -> None:
         self.files = RealFileSystem(folder)
@@ -87,7 +87,7 @@ class Scene:
         await loop.sock_sendall(self.client, asked * times)
 
     async def receive(self, count: int = 1 << 60) -> bytes:
-        """Return the next so many bytes, or what comes before the connection ends."""
+        """Return the next count bytes, or fewer if the connection ends before."""
         loop = asyncio.get_running_loop()
         data = bytearray()
         try:

@@ -42,7 +42,7 @@ class Unreadable(FileView):
 
 
 class Leader(Broker):
-    """Leads three topics; the records of each are what the test says."""
+    """Leads three topics, whose records the test sets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def refusing_sendfile(bad: int, from_position: int) -> Callable[[int, int, int, 
 
 
 class UnreadableFrom(FileView):
-    """Records of which what lies from a position on cannot be read."""
+    """Records that cannot be read from a position on."""
 
     def __init__(self, descriptor: int, position: int, length: int, bad_from: int) -> None:
         super().__init__(descriptor, position, length)

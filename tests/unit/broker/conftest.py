@@ -44,7 +44,7 @@ LAG_MS = 10_000
 
 
 class ScriptedTransport:
-    """Answers each call by asking `leader`, and keeps what it was asked."""
+    """Answers each call through `leader`, and keeps the requests."""
 
     def __init__(self, runtime: NodeRuntime) -> None:
         self._runtime = runtime

@@ -30,7 +30,7 @@ from .conftest import ME, T0, Bench, batch
 
 
 class Broker:
-    """A partition whose log was flushed at offset 3, and what writes its recovery point."""
+    """A partition whose log was flushed at offset 3, and the writer of its recovery point."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -175,7 +175,7 @@ def test_a_full_disk_does_not_have_older_log_starts_written_over_newer_ones(
 
 
 class Turns:
-    """A runtime that counts what is done between two of its sleeps."""
+    """A runtime that counts the operations between two of its sleeps."""
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime

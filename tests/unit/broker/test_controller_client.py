@@ -20,7 +20,7 @@ REQUEST = CreateTopicsRequest((NewTopic("t", 1, 1),))
 
 
 class World:
-    """An elected controller that answers with what `answer` says; counts who asks whom."""
+    """An elected controller that answers with `answer`, and counts the requests."""
 
     def __init__(self, bench: Bench) -> None:
         self._runtime, self._kernel = bench.runtime, bench.kernel

@@ -52,7 +52,7 @@ def stamped(offset: int, epoch: int, *values: str) -> bytes:
 
 
 class Leader:
-    """A leader's log as (epoch, value) pairs; answers what followers ask."""
+    """A leader's log as (epoch, value) pairs; answers followers' requests."""
 
     def __init__(self, records: list[tuple[int, str]], high_watermark: int, start: int = 0) -> None:
         self.records = records
@@ -519,7 +519,7 @@ def test_corrupt_batches_of_a_leader_are_refused_and_asked_for_again(
 
 
 class NamedPartition:
-    """As much of a partition as the registry asks for."""
+    """A partition with only the attributes that the registry uses."""
 
     def __init__(self, topic: str, topic_id: TopicId) -> None:
         self.topic_partition = TopicPartition(topic, 0)

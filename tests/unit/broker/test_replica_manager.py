@@ -591,7 +591,7 @@ def test_a_leader_whose_disk_refuses_the_epoch_leads_and_refuses_records_until_i
 
 
 def set_aside(broker: Broker, topic: str, topic_id: TopicId, suffix: str = STRAY_SUFFIX) -> str:
-    """Leave what an earlier process set aside of a topic; return the folder."""
+    """Leave a folder of the topic that an earlier process set aside; return it."""
     files = broker.bench.ports.files
     folder = partition_folder(TopicPartition(topic, 0))
     files.make_folder(folder)

@@ -73,7 +73,7 @@ class Machine:
         self._boot()
 
     def lose_power(self) -> None:
-        """Keep only what was synced, of names and of bytes."""
+        """Keep synced names and bytes only."""
         self.runtime.kill()
         self.disk.lose_power(spares_nothing=True)
         self._boot()
@@ -132,7 +132,7 @@ def stepped(log: Log, timestamp: int) -> tuple[FoundOffset | None, int]:
 
 
 def finish(lookup: Steps[T]) -> tuple[T, int]:
-    """Return what the lookup comes to, and how many steps were left."""
+    """Return the lookup's result, and the number of steps left."""
     steps = 0
     while True:
         steps += 1

@@ -55,7 +55,7 @@ def flush_refusal(machine: Any, log: Log) -> ErrorCode | None:
 
 
 def is_true(machine: Any, tools: Any, log: Log) -> bool:
-    """Return whether the log says what its files hold, before and after a crash."""
+    """Return whether the log agrees with its files, before and after a crash."""
     held = tools.all_bytes(log)
     tools.append(log, b"next", epoch=9)
     longer = tools.all_bytes(log)

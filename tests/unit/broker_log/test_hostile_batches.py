@@ -55,7 +55,7 @@ CORRUPT, INVALID, TIMESTAMP = "CORRUPT_MESSAGE", "INVALID_RECORD", "INVALID_TIME
 
 
 def expected_of_leader(field: str, value: int) -> str:
-    """Return what a leader says to a client's batch of two records with that one value."""
+    """Return a leader's answer to a client's batch of two records with that field's value."""
     match field:
         case "base_offset":
             return TAKEN if value == 0 else CORRUPT if not 0 <= value < 2**63 - 2 else INVALID
@@ -83,7 +83,7 @@ def expected_of_leader(field: str, value: int) -> str:
 
 
 def expected_of_follower(field: str, value: int) -> str:
-    """Return what a follower says to such a batch of its leader: it takes what it can keep."""
+    """Return a follower's reaction to such a batch of its leader: it takes valid ones."""
     match field:
         case "base_offset":
             if value < 0 or value >= 2**63 - 2:

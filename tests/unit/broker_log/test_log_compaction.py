@@ -79,7 +79,7 @@ async def compact(
     keys_max: int = 100,
     unreadable: list[int] | None = None,
 ) -> int:
-    """Clean what there is to clean, without a rest; return the first dirty offset."""
+    """Clean the log without pauses; return the first dirty offset."""
     end = log.log_end_offset if safe_end is None else safe_end
     part = dirty_part(log.segments, first_dirty, safe_end_offset=end, newest_timestamp_ms=None)
     notes = finish(take_notes(log.segments[:], part, keys_max))
@@ -394,7 +394,7 @@ class Died(Exception):
 
 
 class CountedFiles(SimulatedFileSystem):
-    """A file system that counts what it does, and dies before the n-th thing."""
+    """A file system that counts its operations, and dies before the n-th."""
 
     left = 10**9
     done: tuple[str, ...] = ()

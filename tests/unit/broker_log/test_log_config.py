@@ -62,7 +62,7 @@ class OneTopic:
 
 
 def log_config(machine: Any, config: dict[str, str]) -> LogConfig:
-    """Return what a broker with default settings makes of the topic's znode."""
+    """Return a default broker's log configuration for the topic's znode."""
     session = CurrentSession()
     session.put(OneTopic(config))  # type: ignore[arg-type]
     trace: Any = SimpleNamespace(emit=lambda *_args, **_detail: pytest.fail("refused"))

@@ -85,7 +85,7 @@ class Model:
         return number % 4, 0, sequence_after(known[-1].last_sequence, 1) if known else number
 
     def known(self, producer_id: int) -> Remembered:
-        """Return what a log that never forgot anything would remember of a producer."""
+        """Return the producer's state in a log that never forgets."""
         known: Remembered = ()
         for _, end, data in [*self.gone, *self.batches]:
             header = parse_header(data)

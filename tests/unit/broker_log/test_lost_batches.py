@@ -165,7 +165,7 @@ class Broker:
         return self.registered == storage_id
 
     def fill(self, tools: Any, recovery_point: int, high_watermark: int) -> None:
-        """Give both logs their records; what is below the recovery point is on the disk."""
+        """Give both logs their records; those below the recovery point are on the disk."""
         config = CONFIG
         for key in (A, B):
             self.machine.run(self.logs.create(key, "", config))

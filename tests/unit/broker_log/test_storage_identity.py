@@ -15,7 +15,7 @@ BOOT, NEXT_BOOT = "boot-1", "boot-2"
 
 
 def start(machine: Any, boot_id: str, *, stopped_cleanly: bool = False, seed: int = 0) -> StorageId:
-    """Return what a broker that starts now registers."""
+    """Return the storage id that a broker registers when it starts now."""
     identity = StorageIdentity(machine.files, SeededRng(seed), boot_id)
     machine.run(identity.settle(stopped_cleanly=stopped_cleanly))
     return identity.storage_id

@@ -237,7 +237,7 @@ def test_a_plan_that_is_too_short_for_faults_is_refused() -> None:
 
 
 def spans(plan: Plan) -> list[tuple[int, int, Step]]:
-    """Return when each acts; what is over at once takes a moment."""
+    """Return when each fault acts; one without a duration takes a moment."""
     lengths_ms = [getattr(step.do, "for_ms", MOMENT_MS) for step in plan.steps]
     return [
         (step.at_ms, step.at_ms + for_ms, step)

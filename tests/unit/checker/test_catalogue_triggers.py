@@ -161,7 +161,7 @@ class Story:
     steps: dict[str, TraceEvent]
     needs: tuple[str, ...]
     unless: dict[str, tuple[str, TraceEvent]] = field(default_factory=dict)
-    """By what it is: after which step, and the event."""
+    """By its description: the step after which it comes, and the event."""
     beyond: int | None = None
     """An offset that the trigger does not reach."""
 

@@ -22,7 +22,7 @@ def told(
     kind: OperationType = OK,
     operation: int = 0,
 ) -> bytes:
-    """Return a line of a member of the group g; the run's one record is v0 of t-0."""
+    """Return a history line of a member of the group g; the run's one record is v0 of t-0."""
     value, generation = ("v0", -1) if function == POLL else ("g", 1 if function == ASSIGNED else -1)
     event = HistoryEvent(
         at_ns, kind, operation, process, function, "t", 0, value, offset, generation=generation

@@ -60,7 +60,7 @@ LOSE_ANSWER = "does as asked, then dies before it answers"
 
 
 class Partition:
-    """One log for all brokers: what was appended, in order."""
+    """One log for all brokers: the appended batches, in order."""
 
     def __init__(self) -> None:
         self.values: list[str] = []
@@ -94,7 +94,7 @@ class Partition:
 
 
 class Brokers:
-    """Brokers 0 and 1; `script` holds what each does with its next requests of one kind."""
+    """Brokers 0 and 1; `script` has their reactions to their next requests of each kind."""
 
     def __init__(self, kernel: Kernel, network: Network) -> None:
         self.kernel = kernel

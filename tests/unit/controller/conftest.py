@@ -166,7 +166,7 @@ class InterposedFactory:
 
 
 class PartlyUnread:
-    """A control plane whose peers cannot read what `is_unread` says."""
+    """A control plane whose peers cannot read the requests for which `is_unread` holds."""
 
     def __init__(
         self, control: ControlPlane, is_unread: Callable[[Endpoint, ControlRequest], bool]
@@ -302,7 +302,7 @@ class Cluster:
     # ------------------------------------------------------------ ZooKeeper, as an operator
 
     def do(self, work: Callable[[Coordination], Coroutine[Any, Any, Any]]) -> Any:
-        """Return what the work, done in a session of the test's own, returns."""
+        """Return the result of the work, done in a session of the test's own."""
         answers: list[Any] = []
 
         async def run() -> None:

@@ -31,7 +31,7 @@ SEEDS = range(4)
 
 
 class Disorder:
-    """Draws one thing after another and does it to the cluster."""
+    """Draws one fault after another, and does it to the cluster."""
 
     def __init__(self, cluster, seed):
         self.cluster = cluster

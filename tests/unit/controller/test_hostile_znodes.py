@@ -132,7 +132,7 @@ TEXTS = (*NAMES, "", "..", "a/b", "\x00")
 
 
 def mutated(rng, value):
-    """Return the value with one thing in it changed for something odd."""
+    """Return the value with one part replaced by an odd value."""
     odd = rng.choice(
         (None, True, [], {}, [[]], rng.choice(NUMBERS), rng.choice(TEXTS), [0, 0], [9, 8], {"": 1})
     )
@@ -158,7 +158,7 @@ def mutated(rng, value):
 
 
 def hostile(rng, data):
-    """Return what somebody may have made of a znode's content."""
+    """Return malformed or odd content for a znode."""
     try:
         value = json.loads(data)
     except ValueError:

@@ -21,7 +21,7 @@ ANOTHERS = Stat(node_version=0, czxid=5, mzxid=5, ephemeral_owner=77)
 
 
 class Fickle:
-    """A session that shows one thing and, asked for more of it, the contrary."""
+    """A session whose reads and writes contradict each other."""
 
     session_id = 1
 

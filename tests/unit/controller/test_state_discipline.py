@@ -52,7 +52,7 @@ def told_of(cluster):
 
 
 def not_made(cluster, kind):
-    """Return the changes that the traces tell of, in order, and the epoch of each."""
+    """Return the changes in the traces, in order, with the epoch of each."""
     return [
         (
             event.topic_partition,
@@ -66,7 +66,7 @@ def not_made(cluster, kind):
 
 
 def lives(cluster):
-    """Return whether the same controller carries out what it is asked for next."""
+    """Return whether the same controller carries out its next request."""
     request = CreateTopicsRequest((NewTopic("after", 1, 1),))
     (result,) = cluster.ask(request).results
     return (

@@ -40,7 +40,7 @@ class RecordedTrace:
 
 
 class NotedCache:
-    """In place of a group coordinator: what it has, and what it was told in which order."""
+    """Stands in for a group coordinator: its groups, and its calls in order."""
 
     def __init__(self) -> None:
         self.groups: dict[int, Mapping[str, LoadedGroup]] = {}

@@ -48,7 +48,7 @@ def test_one_of_them_cannot_be_killed_nor_can_any_where_there_are_none() -> None
 
 
 class Incarnation:
-    """A process that answers what it is told, and has sent and read nothing."""
+    """A process that answers each command, and has sent and read no record."""
 
     def __init__(self, job: LoadJob, folder: Path, kind: ClientKind) -> None:
         self.number = job.incarnation

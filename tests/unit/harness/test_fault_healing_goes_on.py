@@ -30,7 +30,7 @@ SAYS = "no answer within 30 s|no such socket|it is down"
 
 
 class Engine:
-    """Raises whatever is asked of it."""
+    """Raises an error at every call."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -31,7 +31,7 @@ ARM, OFF = FailPointAction.EXIT, FailPointAction.OFF
 
 @dataclass
 class FakeCluster:
-    """One broker's container as the engine tells it, and its volume."""
+    """One broker's container as the engine reports it, and its volume."""
 
     container: dict[str, Any] = field(
         default_factory=lambda: {"Status": "running", "ExitCode": 0, "FinishedAt": ""}

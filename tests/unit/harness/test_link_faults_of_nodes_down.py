@@ -23,7 +23,7 @@ CLIENTS = "10.0.9.1"
 
 
 class PerfectNamespaces:
-    """Helpers that start when they are asked, in a kernel that does what the rules say.
+    """Helpers that start at once, in a kernel that obeys the rules.
 
     drops_nothing: it does not. starts: how often each node was started.
     """

@@ -13,7 +13,7 @@ from highwater_chaos import faults as f
 
 
 class Node:
-    """One node of a cluster, as engine and kernel tell of it."""
+    """One node of a cluster, as engine and kernel report it."""
 
     engine = None
 

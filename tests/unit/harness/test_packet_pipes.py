@@ -21,7 +21,7 @@ def narrow(kbit_per_s: int, until_ns: int = LONG_NS) -> Effect:
 
 
 def going(pipes: Pipes, until_ms: int) -> list[tuple[int, int]]:
-    """Return what goes on in each millisecond: (ms, packet)."""
+    """Return the packets released in each millisecond: (ms, packet)."""
     return [(ms, each) for ms in range(until_ms) for each in pipes.due(ms * MS)]
 
 

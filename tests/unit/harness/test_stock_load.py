@@ -65,7 +65,7 @@ def history_of(folder: Path, name: str) -> list[HistoryEvent]:
 
 
 def written_by(settings: Producer, folder: Path) -> tuple[Broker, list[HistoryEvent]]:
-    """Return what a producer of these settings did until it had sent 15 records."""
+    """Return the history of a producer with these settings until it had sent 15 records."""
     broker = Broker()
     history = ClientHistory(folder, "p0", 0)
     writing = WritingThread("p0", broker, settings, 2, history)

@@ -40,7 +40,7 @@ from tests.support.hosted import Hosted, HostedPartition, Surroundings
 
 
 class ScriptedController:
-    """Answers each call with what the test prepared; CallFailed when that is an exception."""
+    """Answers each call with the test's prepared answer; raises a prepared CallFailed."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -76,7 +76,7 @@ class ScriptedConfigs:
 
 
 class ScriptedProducerIds:
-    """Gives what `next` says, and counts on; None when there is nothing to give."""
+    """Gives the id `next`, and counts on; None while `next` is None."""
 
     def __init__(self) -> None:
         self.next: int | None = 0

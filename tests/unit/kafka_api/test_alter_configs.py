@@ -33,7 +33,7 @@ def altered(*alterations: ConfigAlteration, kind: int = 2, name: str = "t") -> A
 
 
 def take_all(world: Any) -> None:
-    """Have the controller agree to whatever it is asked."""
+    """Have the controller grant every request."""
 
     def answer() -> None:
         results = tuple(

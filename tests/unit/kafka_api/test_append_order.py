@@ -17,7 +17,7 @@ P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Appending:
-    """Starts requests that note when they begin and end; each ends when it is let go."""
+    """Starts requests that record when they begin and end; each ends when the test releases it."""
 
     def __init__(self) -> None:
         self.kernel = Kernel()

@@ -329,7 +329,7 @@ def test_a_closed_reader_leaves_nothing_behind_and_makes_room(waits: Waits) -> N
 
 
 class CountedTurns:
-    """A runtime that counts what is done between two of its sleeps."""
+    """A runtime that counts the operations between two of its sleeps."""
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
