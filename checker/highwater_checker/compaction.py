@@ -1,6 +1,6 @@
 """What compaction may take from a log: a record that a newer committed one of its key succeeds.
 
-A record without a value goes too, in time; clients of plans write none.
+A record without a value goes too, in time. Clients of plans write none, and group coordinators do.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -42,11 +43,14 @@ from highwater_checker.naming import name_findings
 from highwater_checker.requirements import (
     enough_was_acknowledged,
     histories_are_whole,
+    nodes_answered,
     replicas_were_read,
+    starts_are_the_runs_own,
 )
 from highwater_checker.run_folder.documents import Excused, PromisedGroup
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.run_folder.histories import incarnations_of
+from highwater_checker.run_folder.intents import starts_in
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
@@ -94,9 +98,10 @@ def _reasons_to_be_idle(evidence: Evidence) -> set[Idle]:
 
 
 def _is_replicated(evidence: Evidence) -> bool:
-    """Return whether there must be two replicas to compare."""
+    """Return whether there must be two replicas to compare of a topic that clients write to."""
     if evidence.promises.only_in_sync:
-        return any(len(logs) > 1 for logs in evidence.logs.by_partition.values())
+        counted = Counter((log.topic, log.partition) for log in evidence.logs.of_clients())
+        return any(count > 1 for count in counted.values())
     topics = evidence.promises.topics
     return not topics or any(topic.replication_factor > 1 for topic in topics)
 
@@ -115,7 +120,8 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     if evidence.final_look is not None:
         yield check_acknowledged_records(evidence.asked_of_logs, logs)
         yield check_successors(promised, logs, traces)
-        yield check_duplicates(evidence.sends, logs, evidence.is_idempotent)
+        of_clients = evidence.logs.of_clients()
+        yield check_duplicates(evidence.sends, of_clients, evidence.is_idempotent)
         by_partition = evidence.logs.by_partition.values()
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
@@ -249,4 +255,6 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     yield enough_was_acknowledged(promises, len(evidence.sends.acknowledged))
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
+        yield from nodes_answered(promises, evidence.final_look)
+    yield from starts_are_the_runs_own(promises, evidence.traces, starts_in(evidence.intents))
     yield from histories_are_whole(promises, evidence.histories, evidence.torn_while_alive)

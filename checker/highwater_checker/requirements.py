@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from highwater_checker.looks import Look
 from highwater_checker.run_folder.documents import Promises
 from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
 from highwater_checker.verdict import Requirement
+from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+
+OWN_STARTS = "every start of a node was the run's own"
+STARTS_ARE_TOLD_SINCE = 2
+"""The format of folders whose intents have a line for every start of a node."""
 
 
 def enough_was_acknowledged(promises: Promises, acknowledged: int) -> Requirement:
@@ -37,8 +43,45 @@ def replicas_were_read(
     return Requirement(
         "every replica of every partition was read",
         not not_read,
-        f"{len(read)} partitions were, of {len(expected)} promised; not read: {not_read}",
+        f"{sum(at in read for at in expected)} partitions were, of {len(expected)} promised; "
+        f"not read: {not_read}",
     )
+
+
+def nodes_answered(promises: Promises, final_look: Look) -> Iterator[Requirement]:
+    """Yield whether every node answered at the end, unless nodes may stay down for good.
+
+    A node that somebody stopped or removed while the run went on is silent then.
+    """
+    if not promises.only_in_sync:
+        silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
+        yield Requirement("every node answered at the end", not silent, f"nodes {silent} did not")
+
+
+def starts_are_the_runs_own(
+    promises: Promises, traces: Iterable[TraceEvent], own: Mapping[int, int]
+) -> Iterator[Requirement]:
+    """Yield whether the run itself made every start of a node after the node's first one.
+
+    Somebody else may have restarted a node in the middle of the run: then the plan's faults are not
+    all that happened, and the checks prove nothing of the plan. Whatever kind of fault ends a node,
+    the run starts it again, and says so before. A node counts its starts on its disk, so that
+    starts without a trace count too.
+
+    own: how often the run started each node again, by node.
+    """
+    if promises.format_version < STARTS_ARE_TOLD_SINCE:
+        return
+    counted: dict[int, tuple[int, int]] = {}
+    for event in traces:
+        first, last = counted.get(event.node, (event.incarnation, event.incarnation))
+        counted[event.node] = min(first, event.incarnation), max(last, event.incarnation)
+    strange = [
+        f"node {node} was started again {last - first} times, by the run {own.get(node, 0)} times"
+        for node, (first, last) in sorted(counted.items())
+        if last - first > own.get(node, 0)
+    ]
+    yield Requirement(OWN_STARTS, not strange, "; ".join(strange))
 
 
 def histories_are_whole(

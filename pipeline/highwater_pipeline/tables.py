@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 12
+DATA_VERSION = 13
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1
@@ -77,9 +77,10 @@ RUNS = Table(
         "replication_factor": _INT,
         "only_in_sync": _BOOLEAN,
         "consumers": _STRINGS,
-        # Likewise: the topics' names; whether consumers were let read to the end.
+        # Likewise: the topics whose replicas are compared, its own and the brokers'; whether
+        # consumers were let read to the end.
         "topics": _STRINGS,
-        "compacted": _STRINGS,  # those of them that are compacted
+        "compacted": _STRINGS,  # those that are compacted; never null
         "to_the_end": _BOOLEAN,
         "saw_the_end": _BOOLEAN,  # whether somebody looked at the end, when all was healed
         # Of promises.json: with fewer acknowledged records little is proven; null without it.
@@ -91,6 +92,7 @@ RUNS = Table(
         # findings in words.
         "watched_examined": _LONG,
         "watched": _STRINGS,
+        "format_version": _INT,  # of promises.json, and so of the folder; null without it
     },
     ("run_id",),
 )
@@ -240,12 +242,14 @@ FAULTS = Table(
     "faults",
     {
         "run_id": _STRING,
-        "number": _INT,  # of the fault in its run, from 1
-        "phase": _STRING,  # intended, acting, reverting, reverted, not_done, not_reverted
+        "number": _INT,  # of the fault in its run, from 1; 0 of lines of no single fault
+        # intended, acting, reverting, reverted, not_done, not_reverted; starting: a node, again
+        "phase": _STRING,
         "at_ns": _LONG,  # as in operations
         "fault": _STRING,  # kind; null but in the phase intended
         "node": _STRING,  # as the plan names it; null where it names none
         "text": _STRING,  # the whole line
+        "target": _INT,  # the node on which it acts, or that is started; null where none is told
     },
     ("run_id", "number", "at_ns"),
 )

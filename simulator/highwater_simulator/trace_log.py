@@ -12,6 +12,9 @@ import msgspec
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.traces import encode_event
 
+STARTED = "started"
+"""The note of each start of a node, with its incarnation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

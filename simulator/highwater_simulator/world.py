@@ -46,7 +46,7 @@ from highwater_simulator.kernel import Kernel, LimitPassed
 from highwater_simulator.network import Network, Plane, latency_of
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.trace_log import STARTED, TraceLog
 from highwater_simulator.unread import Sender
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
@@ -157,7 +157,7 @@ class World:
         """Start the node's next incarnation."""
         handle = self.handle(node_id)
         runtime = self.kernel.runtime(handle.name)
-        self.trace.note(handle.name, "started", incarnation=runtime.incarnation)
+        self.trace.note(handle.name, STARTED, incarnation=runtime.incarnation)
         handle.runtime, handle.is_asked_to_stop = runtime, False
         if node_id in self.brokers:
             handle.node = self._make_broker(handle, runtime)

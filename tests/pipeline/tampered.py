@@ -21,6 +21,7 @@ from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
+    FILES,
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
@@ -29,11 +30,13 @@ from highwater_checker.run_folder.documents import (
     PromisedTopic,
     Promises,
 )
+from highwater_checker.run_folder.evidence_files import written_files
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NodeId, Offset
+from highwater_core.ids import NodeId, Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import encode_event
+from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import build_batch
 from tests.support.batches import without_records
 from tests.support.made_again import write_made_again
@@ -201,6 +204,64 @@ def _both(*tamper: Callable[[Path], None]) -> Callable[[Path], None]:
     return all_of_them
 
 
+def _up_again(incarnation: int) -> Callable[[Path], None]:
+    """Broker 1 traced that start too, and nothing in it that is judged."""
+    event = TraceEvent(8, 1, incarnation, 0, EventKind.NODE_STARTED)
+    return _traced(f"broker-1-{incarnation}", event)
+
+
+def _edited(folder: Path) -> None:
+    """An unmet requirement was made a met one, after the run had listed its files."""
+    requirement = _requiring("a step was done", False)
+    requirement(folder)
+    write(folder / FILES.name, FILES.encode(written_files(folder)))
+    path = folder / REQUIREMENTS.name
+    write(path, path.read_bytes().replace(b'"met": false', b'"met": true '))
+
+
+def _listed(folder: Path) -> None:
+    write(folder / FILES.name, FILES.encode(written_files(folder)))
+
+
+def _silent_at_the_end(folder: Path) -> None:
+    """A controller was asked, and did not answer."""
+    looked(folder, Look(99, {**BROKERS, 1000: None}))
+
+
+def _offsets(*logs: bytes) -> Callable[[Path], None]:
+    """Brokers 0 and 1 host a partition of committed offsets, which no plan promises, so."""
+
+    def tamper(folder: Path) -> None:
+        looked(folder, look_with_offsets())
+        for node, content in enumerate(logs):
+            name = f"segments/broker-{node}/{OFFSETS_TOPIC}-0/00000000000000000000.log"
+            write(folder / name, content)
+
+    return tamper
+
+
+def look_with_offsets() -> Look:
+    """Return a look at both brokers, which also have two committed records of offsets."""
+    at = TopicPartition(OFFSETS_TOPIC, 0)
+    two = {"topic_partition": at, "high_watermark": Offset(2), "log_end_offset": Offset(2)}
+    nodes = {
+        node: replace(each, replicas=(*each.replicas, replace(each.replicas[0], **two)))
+        for node, each in BROKERS.items()
+    }
+    return Look(99, nodes)
+
+
+def _committed(offset: int, value: bytes | None) -> bytes:
+    return build_batch([(b"g\x80", value, 1_000)], offset, 0)
+
+
+GONE_0, GONE_1 = empty_batch(0, 0, 0), empty_batch(1, 1, 0)
+"""What compaction leaves of these offsets."""
+FIRST, SECOND, OTHER_SECOND, FORGOTTEN = (
+    _committed(0, b"\xc8"), _committed(1, b"\xc9"), _committed(1, b"\xca"), _committed(1, None),
+)  # fmt: skip
+"""Records of one key, whose bytes are no UTF-8."""
+STARTED_AGAIN = b'{"at_ns":7,"number":0,"phase":"starting","node":1}\n'
 ASSIGNED_TO_M0 = _member(10, ASSIGNED, -1, generation=1)
 READ_BY_M0 = _member(20, POLL, 0)
 COMMITTED_BY_M0 = (
@@ -302,6 +363,13 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         _both(_of_members(*ALL_OF_M0), _group_changed(group="g")),
         UNKNOWN,
     ),
+    "offsets-alike": (_offsets(FIRST + SECOND, FIRST + SECOND), PASS),
+    "offsets-differ": (_offsets(FIRST + SECOND, FIRST + OTHER_SECOND), FAIL),
+    "offsets-cut-short": (_offsets(FIRST + SECOND, FIRST), FAIL),
+    "offsets-compacted": (_offsets(FIRST + SECOND, GONE_0 + SECOND), PASS),
+    "offsets-compacted-away": (_offsets(FIRST + GONE_1, FIRST + SECOND), FAIL),
+    "offsets-forgotten": (_offsets(FIRST + FORGOTTEN, GONE_0 + GONE_1), PASS),
+    "offsets-not-copied": (_offsets(FIRST + SECOND), UNKNOWN),
     "no-looks": (_gone(names.LOOKS), PASS),
     "no-looks-and-a-log-behind": (_ending(high_watermark=Offset(2)), FAIL),
     "the-end-is-worse-than-the-last-look": (
@@ -309,7 +377,30 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         FAIL,
     ),
     "the-last-look-is-worse-than-the-end": (_ending(look_with(high_watermark=Offset(2))), PASS),
-    "intents-cut-off": (_with("intent.jsonl", b"{]\n{}\n"), PASS),
+    "intents-cut-off": (_with(names.INTENTS, b"{]\n{}\n"), UNKNOWN),
+    "intents-torn": (_with(names.INTENTS, STARTED_AGAIN + b"{"), PASS),
+    "started-again": (_both(_up_again(2), _with(names.INTENTS, STARTED_AGAIN)), PASS),
+    "started-again-by-somebody": (_up_again(2), UNKNOWN),
+    "started-again-once-by-somebody": (
+        _both(_up_again(3), _with(names.INTENTS, STARTED_AGAIN)),
+        UNKNOWN,
+    ),
+    "another-node-started-again": (
+        _both(_up_again(2), _with(names.INTENTS, STARTED_AGAIN.replace(b"1}", b"0}"))),
+        UNKNOWN,
+    ),
+    "started-again-in-an-earlier-format": (_both(_up_again(2), _promising(format_version=1)), PASS),
+    "files-listed": (_listed, PASS),
+    "edited-after-the-run": (_edited, UNKNOWN),
+    "segment-added-after-the-run": (
+        _both(_listed, _with("segments/broker-1/t-0/00000000000000000099.log", b"")),
+        UNKNOWN,
+    ),
+    "silent-at-the-end": (_silent_at_the_end, UNKNOWN),
+    "silent-where-nodes-may-stay-down": (
+        _both(_silent_at_the_end, _promising(only_in_sync=True)),
+        PASS,
+    ),
     "plan-cut-off": (_with("plan.json", b"{"), PASS),
     "topology-cut-off": (_with("topology.json", b"{"), PASS),
     "clock-cut-off": (_with("clock.json", b"{"), PASS),

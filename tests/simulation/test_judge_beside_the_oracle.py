@@ -13,8 +13,10 @@ from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos.faults import Kill
 from highwater_chaos.plan import Plan, Step
 from highwater_checker.judging import judge_run
+from highwater_checker.requirements import OWN_STARTS
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import EXCUSED, FILES, REQUIREMENTS, WATCHED
+from highwater_checker.run_folder.intents import decode_judged, starts_in
 from highwater_checker.verdict import Outcome, Verdict, judge
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family, generate
@@ -92,3 +94,17 @@ def test_a_run_without_its_producers_sends_is_no_pass(sound_folder: Path, tmp_pa
     verdict = judge_run(folder)
     assert verdict.outcome is Outcome.UNKNOWN
     assert any("history/p0.jsonl: 0 bytes" in reason for reason in verdict.reasons)
+
+
+def test_a_start_that_a_simulated_run_did_not_make_is_told(
+    sound_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(sound_folder, tmp_path / "run")
+    lines = (folder / names.INTENTS).read_bytes().splitlines(keepends=True)
+    (killed,) = starts_in(decode_judged(lines))
+    others = [line for line in lines if b'"starting"' not in line]
+    (folder / names.INTENTS).write_bytes(b"".join(others))
+    verdict = judge_run(folder)
+    told = f"{OWN_STARTS}: node {killed} was started again 1 times, by the run 0 times"
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert told in verdict.reasons

@@ -9,6 +9,7 @@ from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import Batch, ReplicaLog
 from highwater_checker.wording import Wording
+from highwater_core.internal_topics import INTERNAL_TOPICS
 
 CHECK = "replicas are byte-equal (I3)"
 _BYTES_SHOWN = 8
@@ -19,7 +20,7 @@ def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
 
     A batch counts when it is wholly in the compared range. In a compacted topic records are
     compared, not bytes: a record of both replicas must be equal, and one of them may lack a record
-    with a newer one of its key.
+    with a newer one of its key, or without a value.
     Source: docs/explanation/replication.md, "Invariants", I3.
     """
     findings: list[Finding] = []
@@ -96,16 +97,16 @@ def _compacted(
     for offset in sorted(either):
         one, other = expected.get(offset), found.get(offset)
         are_both_there = one is not None and other is not None
-        if one == other or (
-            not are_both_there and is_succeeded(either[offset].key, offset, newest)
-        ):
+        key, value = either[offset].key, either[offset].value
+        may_lack = value is None or is_succeeded(key, offset, newest)
+        if one == other or (not are_both_there and may_lack):
             continue
         what = Wording.UNLIKE_RECORD.filled(
             reference=left.broker_id,
-            value=one and one.text,
+            value=one and one.text_of(left.topic),
             offset=offset,
             node=right.broker_id,
-            held=other and other.text,
+            held=other and other.text_of(left.topic),
         )
         return len(either), [Finding("I3", what, left.topic, left.partition, offset)]
     return len(either), []
@@ -116,9 +117,10 @@ class _Record(NamedTuple):
     key: bytes | None
     value: bytes | None
 
-    @property
-    def text(self) -> str:
-        return (self.value or b"").decode("utf-8", "replace")
+    def text_of(self, topic: str) -> str:
+        """Return the value; of the brokers' own topics, which are binary, bytes as escapes."""
+        errors = "backslashreplace" if topic in INTERNAL_TOPICS else "replace"
+        return (self.value or b"").decode("utf-8", errors)
 
 
 def _records(replica: ReplicaLog, start_offset: int, end_offset: int) -> dict[int, _Record]:

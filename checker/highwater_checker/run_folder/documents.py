@@ -20,8 +20,9 @@ from highwater_checker.verdict import Requirement, Verdict
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 1
-"""Of promises.json, and so of the folder."""
+FORMAT_VERSION = 2
+"""Of promises.json, and so of the folder. From version 2 on, the intents have a line for each start
+that the run makes of a node that was up before."""
 ACKS_ALL = -1
 
 
@@ -232,6 +233,14 @@ class Znode:
     ephemeral_owner: int
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file of evidence as it was written. sha256: of its content, in hexadecimal digits."""
+
+    size_bytes: int
+    sha256: str
+
+
 PROMISES: Document[Promises] = Document("promises.json", Promises)
 REQUIREMENTS: Document[tuple[Requirement, ...]] = Document(
     "requirements.json", tuple[Requirement, ...]
@@ -243,9 +252,11 @@ healed, or does not answer, is missing in it. A run that ended before that has n
 WATCHED: Document[CheckResult] = Document("watched.json", CheckResult)
 """Checks during the run: the simulator's invariants after every event."""
 EXCUSED: Document[tuple[Excused, ...]] = Document("excused.json", tuple[Excused, ...])
-FILES: Document[Mapping[str, int]] = Document("files.json", dict[str, int])
-"""The run's files of evidence at its end, by their paths in the folder, with their sizes in bytes.
-See highwater_checker.run_folder.evidence_files."""
+FILES: Document[Mapping[str, int | WrittenFile]] = Document(
+    "files.json", dict[str, int | WrittenFile]
+)
+"""The run's files of evidence at its end, by their paths in the folder; in folders of the format 1
+with their sizes in bytes alone. See highwater_checker.run_folder.evidence_files."""
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
 PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
 """Encoded and decoded by highwater_chaos.plan, which alone knows its structure."""

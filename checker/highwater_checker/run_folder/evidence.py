@@ -26,6 +26,7 @@ from highwater_checker.run_folder.histories import (
     read_histories,
     sends_in,
 )
+from highwater_checker.run_folder.intents import IntendedFault, Intent, decode_judged
 from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.run_folder.small_files import read_document, read_small_files
@@ -42,6 +43,7 @@ class Evidence:
 
     final_look: None where the run ended before.
     traces: each node's in its order.
+    intents: the phases of faults, and the starts of nodes that the run made.
     looks and probes: in order, if there was an observer and a prober.
     watched: checks during the run, None without any.
     """
@@ -54,6 +56,7 @@ class Evidence:
     lives: LivesOfRecords
     traces: tuple[TraceEvent, ...]
     logs: ReplicaLogs
+    intents: tuple[Intent[IntendedFault], ...] = ()
     looks: tuple[Look, ...] = ()
     probes: tuple[Probe, ...] = ()
     watched: CheckResult | None = None
@@ -134,6 +137,7 @@ def read_evidence(folder: Path) -> Evidence:
         lives=lives,
         traces=traces,
         logs=logs,
+        intents=tuple(_read_lines(folder / names.INTENTS, decode_judged, unread)),
         looks=tuple(looks),
         probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
         watched=files.watched,

@@ -1,7 +1,8 @@
-"""The list of a run's files of evidence, with their sizes: it shows where a copy is cut short.
+"""The list of a run's files of evidence, with their sizes and digests: it shows what has changed.
 
 Evidence that ends early looks like evidence of less: a history whose last lines are gone has fewer
-acknowledged records to ask for, a trace fewer events to judge.
+acknowledged records to ask for, a trace fewer events to judge. Evidence of the same size with other
+bytes may show anything.
 """
 
 from __future__ import annotations
@@ -14,42 +15,71 @@ from highwater_checker.run_folder.documents import (
     CLOCK,
     EXCUSED,
     FINAL_LOOK,
+    PROMISES,
     REQUIREMENTS,
     WATCHED,
+    WrittenFile,
 )
+from highwater_checker.run_folder.files import sha256_of, text_of
 
 _PATTERNS = (
-    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, REQUIREMENTS, WATCHED)),
+    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, PROMISES, REQUIREMENTS, WATCHED)),
     names.LOOKS,
     names.PROBES,
+    names.INTENTS,
     f"{names.HISTORY}/*.jsonl",
     f"{names.TRACE}/*.jsonl",
     f"{names.SEGMENTS}/*/*/*.log",
 )
-"""The files that a verdict is made from; promises.json, which names the list, has no place in it.
-"""
+"""The files that a verdict is made from; promises.json names the list, and is written before."""
 
 
-def sizes_of(folder: Path) -> dict[str, int]:
-    """Return the bytes of each file of evidence that the folder has, by its path in it."""
+def written_files(folder: Path) -> dict[str, WrittenFile]:
+    """Return each file of evidence that the folder has, by its path in it.
+
+    Raises:
+        OSError: one cannot be read.
+    """
     return {
-        path.relative_to(folder).as_posix(): path.stat().st_size
-        for pattern in _PATTERNS
-        for path in sorted(folder.glob(pattern))
+        name: WrittenFile((folder / name).stat().st_size, sha256_of(folder / name))
+        for name in _names_in(folder)
     }
 
 
-def not_as_written(folder: Path, kept: Iterable[str], sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the files that are missing, or whose size has changed.
+def _names_in(folder: Path) -> list[str]:
+    """Return the paths of the folder's files of evidence."""
+    found = (path for pattern in _PATTERNS for path in sorted(folder.glob(pattern)))
+    return [path.relative_to(folder).as_posix() for path in found]
 
-    kept: files of any size.
+
+def not_as_written(
+    folder: Path, kept: Iterable[str], written: Mapping[str, int | WrittenFile]
+) -> Iterator[str]:
+    """Yield the files that are missing, that have changed, and that were added since.
+
+    kept: files of any size and content.
+    written: in an earlier format only the files' sizes, in bytes; then added files are not told.
     """
-    for name in dict.fromkeys((*kept, *sizes)):
-        found = _size_of(folder / name)
+    for name in dict.fromkeys((*kept, *written)):
+        found, as_written = _size_of(folder / name), written.get(name)
+        size = as_written.size_bytes if isinstance(as_written, WrittenFile) else as_written
         if found is None:
             yield f"{name} is missing"
-        elif found != sizes.get(name, found):
-            yield f"{name}: {found} bytes, where {sizes[name]} were written"
+        elif size is not None and found != size:
+            yield f"{name}: {found} bytes, where {size} were written"
+        elif isinstance(as_written, WrittenFile) and as_written.sha256 != _digest(folder / name):
+            yield f"{name}: its content is not what was written"
+    if any(isinstance(each, WrittenFile) for each in written.values()):
+        added = (name for name in _names_in(folder) if name not in written)
+        yield from (f"{text_of(name)} was not there when the run ended" for name in added)
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of the file's content, "" where it cannot be read."""
+    try:
+        return sha256_of(path)
+    except (OSError, ValueError):
+        return ""
 
 
 def _size_of(path: Path) -> int | None:

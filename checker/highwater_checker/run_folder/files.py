@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
+import io
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -14,16 +18,31 @@ def read_whole(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read, or is no regular file: a read of a pipe or device may not end.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with _open_regular(path) as file:
         return file.read()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of the file's content, which is read in parts, in hexadecimal digits.
+
+    Raises:
+        OSError: as read_whole.
+    """
+    with _open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def text_of(path: Path | str) -> str:
     """Return the path for texts: bytes that are no UTF-8, which no JSON may have, are replaced."""
     return os.fsencode(path).decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        yield file
 
 
 def _open_at_once(path: str, flags: int) -> int:

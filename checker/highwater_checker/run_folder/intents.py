@@ -5,13 +5,21 @@ Ordering: the line of a phase is on the disk before the phase begins.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from highwater_checker.run_folder.documents import Int32, Int64
+from highwater_core.json_lines import decode_lines
+
 F = TypeVar("F")
+
+NO_FAULT = 0
+"""The number of lines that belong to no single fault."""
 
 
 class Phase(StrEnum):
@@ -31,7 +39,14 @@ class Phase(StrEnum):
     NOT_RENEWED = "not_renewed"
     """Of no fault, number 0: rules of links were not renewed in time."""
     STARTING = "starting"
-    """Of no fault, number 0: a test starts a node by a call of its cluster."""
+    """Of no fault, number 0: the run, or its test, starts a node again."""
+
+
+class IntendedFault(msgspec.Struct, frozen=True):
+    """A fault as far as it is judged: its kind, and its node as the plan names it."""
+
+    fault: str
+    node: str | None = None
 
 
 class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
@@ -47,11 +62,11 @@ class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
     seen: of the phase reverted: how the fault is seen to be gone.
     """
 
-    at_ns: int
-    number: int
+    at_ns: Int64
+    number: Int32
     phase: Phase
     fault: F | None = None
-    node: int | None = None
+    node: Int32 | None = None
     proof: str = ""
     why: str = ""
     seen: str = ""
@@ -79,3 +94,21 @@ def decode_intents(content: bytes, fault: Any = Any) -> list[Intent[Any]]:
     decoder: msgspec.json.Decoder[Intent[Any]] = msgspec.json.Decoder(Intent[fault])
     lines = content.split(b"\n")[:-1]  # the last is "", or was not finished
     return [decoder.decode(line) for line in lines]
+
+
+def decode_judged(lines: Iterable[bytes]) -> list[Intent[IntendedFault]]:
+    """Return the contents of complete lines; a torn last line of a killed harness is left out.
+
+    Raises:
+        DamagedLines: a line before the last is malformed.
+    """
+    decoder: msgspec.json.Decoder[Intent[IntendedFault]] = msgspec.json.Decoder(
+        Intent[IntendedFault]
+    )
+    return decode_lines(decoder.decode, lines)
+
+
+def starts_in(intents: Iterable[Intent[Any]]) -> Mapping[int, int]:
+    """Return how often the run started each node again, by node."""
+    starts = (each.node for each in intents if each.phase is Phase.STARTING)
+    return Counter(node for node in starts if node is not None)

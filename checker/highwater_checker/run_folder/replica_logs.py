@@ -19,6 +19,7 @@ from highwater_checker.segments import (
 )
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicPartition
+from highwater_core.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from highwater_core.messages import ReplicaSnapshot
 
 
@@ -36,6 +37,10 @@ class ReplicaLogs:
         """Return every log that was read, by partition, then broker."""
         return [log for group in self.by_partition.values() for log in group]
 
+    def of_clients(self) -> list[ReplicaLog]:
+        """Return the logs of topics to which clients produce."""
+        return [log for log in self.all() if log.topic not in INTERNAL_TOPICS]
+
 
 @dataclass(frozen=True, slots=True)
 class AskedReplicas:
@@ -49,14 +54,30 @@ class AskedReplicas:
     hosted: Mapping[int, ReplicaSnapshot]
 
 
+def compared_topics(promises: Promises | None) -> frozenset[str] | None:
+    """Return the topics whose replicas are compared: the promised ones and the brokers' own.
+
+    None stands for all topics, where nothing was promised.
+    """
+    if promises is None:
+        return None
+    return INTERNAL_TOPICS.union(topic.name for topic in promises.topics)
+
+
+def compacted_topics(promises: Promises | None) -> frozenset[str]:
+    """Return the topics whose logs are compacted; brokers compact __consumer_offsets always."""
+    promised = () if promises is None else promises.topics
+    return frozenset({OFFSETS_TOPIC}).union(each.name for each in promised if each.is_compacted)
+
+
 def asked_replicas(
     final_look: Look, promises: Promises | None
 ) -> dict[TopicPartition, AskedReplicas]:
-    """Return the required replicas of promised topics, or of all, of partitions with a leader.
+    """Return the required replicas of the compared topics, of partitions with a leader.
 
     With only_in_sync, replicas out of the ISR are left out.
     """
-    topics = None if promises is None else {topic.name for topic in promises.topics}
+    topics = compared_topics(promises)
     found: dict[TopicPartition, AskedReplicas] = {}
     for at, leadership in leaderships(final_look).items():
         if topics is not None and at.topic not in topics:
@@ -78,13 +99,12 @@ def not_read(at: TopicPartition, asked: AskedReplicas, read: Collection[int]) ->
 def read_replica_logs(
     segments_folder: Path, final_look: Look, promises: Promises | None, unread: list[str]
 ) -> ReplicaLogs:
-    """Return the promised topics' logs, or all topics' logs without promises.
+    """Return the logs of the compared topics.
 
     segments_folder has one folder a broker, and in it one a partition. A log with a batch whose
     records cannot be decoded is left out and reported in `unread`.
     """
-    promised = () if promises is None else promises.topics
-    compacted = {topic.name for topic in promised if topic.is_compacted}
+    compacted = compacted_topics(promises)
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
     missing: list[str] = []

@@ -68,8 +68,8 @@ def read_small_files(folder: Path) -> SmallFiles:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     kept = () if promises is None else promises.kept
-    sizes = read_document(FILES, folder, unread, is_needed=False) or {}
-    unread += not_as_written(folder, kept, sizes)
+    written = read_document(FILES, folder, unread, is_needed=False) or {}
+    unread += not_as_written(folder, kept, written)
     history = folder / names.HISTORY
     return SmallFiles(
         promises=promises,

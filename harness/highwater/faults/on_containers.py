@@ -28,7 +28,7 @@ from highwater.faults.zookeeper.server import ServerFaults
 from highwater.faults.zookeeper.sessions import SessionFaults
 from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
-from highwater_checker.run_folder.intents import Phase
+from highwater_checker.run_folder.intents import NO_FAULT, Phase
 from highwater_core.events import TraceEvent
 
 _FAILED = (
@@ -108,11 +108,15 @@ class ContainerFaults:
     def _start_node(self, node: int) -> None:
         """Start a stopped node, and give it its fail-points and the rules of its links' faults.
 
+        All starts of a run's nodes after their first are made here, and written to its intents: the
+        judge takes any other start for somebody else's.
+
         Raises:
             APIError: the engine refused.
             NotInNamespace: the rules could not be loaded.
         """
         self._rooms.points.before_start(node)
+        self._intents.write(NO_FAULT, Phase.STARTING, node=node)
         self._cluster.start_node(node)
         # The start made a new network namespace, which has no rules of ours.
         self._rooms.links.tell_again(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from highwater.run_folder import RunFolder
@@ -11,7 +11,7 @@ from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, RunStart
-from highwater_checker.run_folder.intents import Intent, Phase, encode_intent
+from highwater_checker.run_folder.intents import NO_FAULT, Intent, Phase, encode_intent
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.traces import encode_event
@@ -19,7 +19,7 @@ from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
 from highwater_simulator.failed_folders import failed_folders
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import RunResult
-from highwater_simulator.trace_log import Entry
+from highwater_simulator.trace_log import STARTED, Entry
 from highwater_simulator.world import World
 
 DONE = "it was done"
@@ -62,8 +62,11 @@ def write_clock(folder: RunFolder) -> None:
 
 
 def write_intents(folder: RunFolder, result: RunResult) -> None:
-    """Write the steps that acted, and their times, without their ends."""
-    lines: list[bytes] = []
+    """Write the starts of nodes after their first, and the steps that acted, without their ends.
+
+    Ordering: the starts come first.
+    """
+    lines = [encode_intent(each) for each in _starts(result.trace.entries)]
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
     for number, (step, at_ms) in enumerate(fired, start=1):
         at_ns = (result.faults_begin_ns or 0) + at_ms * NS_PER_MS
@@ -71,6 +74,20 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
         acting: Intent[Fault] = Intent(at_ns, number, Phase.ACTING, proof=DONE)
         lines += [encode_intent(intended), encode_intent(acting)]
     write_lines(folder, names.INTENTS, lines)
+
+
+def _starts(entries: Iterable[Entry]) -> Iterator[Intent[Fault]]:
+    """Yield a line for every start that the world made of a node that was up before.
+
+    A node that never traced anything is left out.
+    """
+    nodes: dict[str, int] = {}
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, TraceEvent):
+            nodes[entry.who] = event.node
+        elif event.what == STARTED and entry.who in nodes and event.detail["incarnation"] > 1:
+            yield Intent(entry.at_ns, NO_FAULT, Phase.STARTING, node=nodes[entry.who])
 
 
 def look_at(world: World, healed: Core | None = None) -> Look:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.idle import LEAST_LOOKS, LONG_NS, Idle
+from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.checks.evidence import PARTITION, whole_replicas
 from highwater_pipeline.tables import OF_THE_END, REPLICA_LOOKS, RUNS, Row, Tables
 
@@ -79,6 +80,7 @@ def hidden_for_long(tables: Tables) -> DataFrame:
 def _replicated(tables: Tables) -> DataFrame:
     in_sync = tables[RUNS].where("only_in_sync").select("run_id")
     replicas = whole_replicas(tables).join(fn.broadcast(in_sync), "run_id", "left_semi")
+    replicas = replicas.where(~fn.col("topic").isin(*INTERNAL_TOPICS))
     return replicas.groupBy(*PARTITION).count().where("count > 1").select("run_id").distinct()
 
 

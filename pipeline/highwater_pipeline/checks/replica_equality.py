@@ -34,7 +34,7 @@ def run(tables: Tables) -> CheckFrames:
     a batch counts when it lies wholly in there. Batches are equal when their offsets, leader epoch
     and CRC-32 are: a batch's last record is its end, which holds as long as nothing compacts. Of a
     compacted topic records are compared instead, and one of two replicas may lack what a newer
-    record of the key succeeds.
+    record of the key succeeds, and a record without a value.
     Source: docs/explanation/replication.md, "Invariants", I3;
     highwater_checker.invariants.replica_equality.
     """
@@ -103,11 +103,13 @@ def _unlike_records(tables: Tables, beside: DataFrame) -> DataFrame:
     of_reference = newest.withColumnsRenamed({"broker": "reference", "newest": "newest_there"})
     is_in_one = fn.col("expected").isNull() | fn.col("found").isNull()
     is_newer = fn.greatest("newest", "newest_there") > fn.col("offset")
+    has_no_value = fn.coalesce("expected", "found")["value"].isNull()
+    may_lack = has_no_value | fn.coalesce(is_newer, fn.lit(False))
     unlike = (
         beside.where(~fn.col("found").eqNullSafe(fn.col("expected")))
         .join(newest, [*REPLICA, "key"], "left")
         .join(of_reference, [*PARTITION, "reference", "key"], "left")
-        .where(~(is_in_one & fn.coalesce(is_newer, fn.lit(False))))
+        .where(~(is_in_one & may_lack))
         .groupBy(*REPLICA, "reference")
         .agg(fn.min_by(fn.struct("offset", "expected", "found"), "offset").alias("first"))
     )

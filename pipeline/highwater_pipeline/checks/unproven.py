@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_checker.history import SEND
+from highwater_checker.requirements import OWN_STARTS, STARTS_ARE_TOLD_SINCE
+from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import EventKind
 from highwater_pipeline.checks.evidence import (
     PARTITION,
@@ -22,7 +24,7 @@ from highwater_pipeline.checks.evidence import (
 )
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.checks.traces import deleted_topics, events_of, with_life
-from highwater_pipeline.tables import EVENTS, EXCUSED, LOOKS, OPERATIONS, RUNS, Tables
+from highwater_pipeline.tables import EVENTS, EXCUSED, FAULTS, LOOKS, OPERATIONS, RUNS, Tables
 
 REASONS_MAX = 3
 """Of a run, how many reasons leave Spark."""
@@ -36,6 +38,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _unmatched(tables),
         _untraced(tables),
         _unexplained_starts(tables),
+        _starts_of_others(tables),
         _untold_lives(tables),
     )
     rows = functools.reduce(DataFrame.unionByName, parts)
@@ -114,6 +117,30 @@ def _unexplained_starts(tables: Tables) -> DataFrame:
         "says that retention let go of as much"
     )
     return _because(high, text(what))
+
+
+def _starts_of_others(tables: Tables) -> DataFrame:
+    """Return the nodes that were started again more often than the run tells of.
+
+    Source: highwater_checker.requirements.starts_are_the_runs_own.
+    """
+    runs = tables[RUNS].where(fn.col("format_version") >= STARTS_ARE_TOLD_SINCE).select("run_id")
+    again = fn.max("incarnation") - fn.min("incarnation")
+    counted = tables[EVENTS].groupBy("run_id", "node").agg(again.alias("again"))
+    own = (
+        tables[FAULTS]
+        .where(fn.col("phase") == Phase.STARTING.value)
+        .groupBy("run_id", fn.col("target").alias("node"))
+        .agg(fn.count(fn.lit(1)).alias("own"))
+    )
+    strange = (
+        counted.join(fn.broadcast(runs), "run_id", "left_semi")
+        .join(fn.broadcast(own), ["run_id", "node"], "left")
+        .fillna(0, ["own"])
+        .where("again > own")
+    )
+    what = "node {node} was started again {again} times, by the run {own} times"
+    return _because(strange, text(f"{OWN_STARTS}: {what}"))
 
 
 def _untold_lives(tables: Tables) -> DataFrame:

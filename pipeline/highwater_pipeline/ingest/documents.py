@@ -13,7 +13,11 @@ from highwater_chaos.plan import BadPlan, Plan, PlanTopology, decode_plan
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import client_of
 from highwater_checker.judging import judge_run
-from highwater_checker.requirements import histories_are_whole, replicas_were_read
+from highwater_checker.requirements import (
+    histories_are_whole,
+    nodes_answered,
+    replicas_were_read,
+)
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     BUILD,
@@ -32,7 +36,12 @@ from highwater_checker.run_folder.documents import (
     RunBuild,
     RunTopology,
 )
-from highwater_checker.run_folder.replica_logs import asked_replicas, not_read
+from highwater_checker.run_folder.replica_logs import (
+    asked_replicas,
+    compacted_topics,
+    compared_topics,
+    not_read,
+)
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
 from highwater_checker.verdict import judge
 from highwater_pipeline.ingest.inventory import Inventory
@@ -134,6 +143,7 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
             )
         ]
         required.append(replicas_were_read(promises, asked, missing))
+        required += nodes_answered(promises, files.final_look)
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)
     return [*files.unread, *judge((), required).without_findings]
 
@@ -218,17 +228,19 @@ def _final_look(
 
 
 def _of_promises(promises: Promises | None) -> Row:
-    if promises is None:
-        return {}
+    topics, compacted = compared_topics(promises), sorted(compacted_topics(promises))
+    if promises is None or topics is None:
+        return {"compacted": compacted}
     factors = (topic.replication_factor for topic in promises.topics)
     return {
         "replication_factor": max(factors, default=None),
         "only_in_sync": promises.only_in_sync,
         "consumers": [each.client for each in promises.consumers],
-        "topics": [topic.name for topic in promises.topics],
-        "compacted": [topic.name for topic in promises.topics if topic.is_compacted],
+        "topics": sorted(topics),
+        "compacted": compacted,
         "to_the_end": promises.to_the_end,
         "least_acknowledged": promises.least_acknowledged,
+        "format_version": promises.format_version,
     }
 
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from highwater_checker.history import HistoryEvent, OpenOperations
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
-from highwater_checker.run_folder.intents import Intent
+from highwater_checker.run_folder.intents import IntendedFault, Intent
 from highwater_core.events import TraceEvent
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
 from highwater_pipeline.ingest.details import BOUNDS, typed_details
@@ -70,13 +70,6 @@ class LineFile:
 
 class WrongLine(Exception):
     """A line that decodes and still is none of its file; the message says why."""
-
-
-class _Fault(msgspec.Struct):
-    """A fault as far as the table has it: its kind, and its node as the plan names it."""
-
-    fault: str
-    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +234,7 @@ def _probes(file: LineFile, at: Decoded) -> Sequence[Row]:
 
 
 def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
-    intent: Intent[_Fault] = at.value
+    intent: Intent[IntendedFault] = at.value
     return [
         {
             "run_id": file.run_id,
@@ -251,6 +244,7 @@ def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
             "fault": None if intent.fault is None else intent.fault.fault,
             "node": None if intent.fault is None else intent.fault.node,
             "text": at.line.data.decode("utf-8", "replace"),
+            "target": intent.node,
         }
     ]
 
@@ -269,7 +263,7 @@ FORMATS = {
         Format(EVENTS, msgspec.json.Decoder(TraceEvent), _each(_events)),
         Format(SEEN, msgspec.json.Decoder(Look), _each(_seen)),
         Format(PROBES, msgspec.json.Decoder(Probe), _each(_probes)),
-        Format(FAULTS, msgspec.json.Decoder(Intent[_Fault]), _each(_faults)),
+        Format(FAULTS, msgspec.json.Decoder(Intent[IntendedFault]), _each(_faults)),
     )
 }
 """By the table's name."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
+from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.ingest.decoding import Row, decoded
 from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory, ReplicaFolder
 from highwater_pipeline.tables import RECORDS, REPLICAS
@@ -78,7 +79,7 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
     """Return the final look's rows of the replicas on which a verdict rests, with broker.
 
     looks: rows of REPLICA_LOOKS. runs: rows of RUNS.
-    These are the replicas of promised topics whose partition has a leader; in a run that judges
+    These are the replicas of compared topics whose partition has a leader; in a run that judges
     only replicas in sync, those in that leader's ISR.
     Source: highwater_checker.run_folder.replica_logs.
     """
@@ -173,7 +174,12 @@ def _rows(folder: Row) -> Iterator[Row]:
 
 
 def _records(replica: Row, batch: Batch) -> Iterator[Row]:
+    """Yield the batch's rows of RECORDS.
+
+    Records of the brokers' own topics are binary: their bytes that are no UTF-8 stay different.
+    """
     batch_crc = zlib.crc32(batch.data)
+    errors = "backslashreplace" if replica["topic"] in INTERNAL_TOPICS else "replace"
     for offset, key, value in batch.records():
         yield {
             **replica,
@@ -181,10 +187,10 @@ def _records(replica: Row, batch: Batch) -> Iterator[Row]:
             "leader_epoch": batch.leader_epoch,
             "base_offset": batch.base_offset,
             "batch_crc": batch_crc,
-            "key": _text(key),
-            "value": _text(value),
+            "key": _text(key, errors),
+            "value": _text(value, errors),
         }
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
+def _text(data: bytes | None, errors: str) -> str | None:
+    return None if data is None else data.decode("utf-8", errors)

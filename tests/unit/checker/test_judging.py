@@ -18,7 +18,6 @@ from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder.documents import (
     EXCUSED,
-    FILES,
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
@@ -27,7 +26,6 @@ from highwater_checker.run_folder.documents import (
     PromisedProducer,
     PromisedTopic,
 )
-from highwater_checker.run_folder.evidence_files import sizes_of
 from highwater_checker.run_folder.evidence_lines import evidence_of
 from highwater_checker.run_folder.names import LOOKS
 from highwater_checker.verdict import Outcome, Requirement, Verdict
@@ -154,39 +152,6 @@ def test_a_file_that_the_run_wrote_besides_and_is_gone_is_told(run: Path, name: 
     assert (verdict.outcome, said(verdict)) == (
         Outcome.UNKNOWN,
         f"segments decode: {name} is missing",
-    )
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["history/p0.jsonl", "history/admin.jsonl", "trace/broker-1-1.jsonl", LOOKS, EXCUSED.name],
-)  # fmt: skip
-@pytest.mark.parametrize("is_emptied", [True, False])
-def test_a_file_whose_end_is_gone_is_told(run: Path, name: str, is_emptied: bool) -> None:
-    """Found: a producer whose history was empty had nothing to be asked for, and all passed."""
-    write(run / "history" / "admin.jsonl", SENT.replace(b'"p0"', b'"admin"'))
-    write(run / LOOKS, encode_look(Look(99, {0: broker(0), 1: broker(1)})) + b"\n")
-    write(run / EXCUSED.name, EXCUSED.encode(()))
-    write(run / FILES.name, FILES.encode(sizes_of(run)))
-    assert judge_run(run).outcome is Outcome.PASS
-    whole = (run / name).read_bytes()
-    left = b"" if is_emptied else whole[:-1]
-    write(run / name, left)
-    verdict = judge_run(run)
-    assert verdict.outcome is not Outcome.PASS
-    assert f"{name}: {len(left)} bytes, where {len(whole)} were written" in said(verdict)
-
-
-def test_a_file_of_the_list_that_is_gone_is_told(run: Path) -> None:
-    """Found: without the history of its last start a client passed with the records before it."""
-    write(run / "history" / "p0.2.jsonl", b"")
-    write(run / FILES.name, FILES.encode(sizes_of(run)))
-    assert judge_run(run).outcome is Outcome.PASS
-    (run / "history" / "p0.2.jsonl").unlink()
-    verdict = judge_run(run)
-    assert (verdict.outcome, said(verdict)) == (
-        Outcome.UNKNOWN,
-        "segments decode: history/p0.2.jsonl is missing",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,6 +132,29 @@ def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
     )
     cluster: Any = SimpleNamespace()
     return ContainerFaults(cluster, intents)
+
+
+def test_a_start_of_a_node_is_written_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge takes a start that is not in the intents for somebody else's."""
+    done: list[str] = []
+    made = {
+        "NodeFaults": lambda cluster, start: SimpleNamespace(
+            ways_back=lambda: (partial(start, 3),), may_have_ended=None
+        ),
+        "FullDisks": lambda *_: SimpleNamespace(end=list),
+        "ClusterLinks": lambda *_: SimpleNamespace(
+            end=lambda: None, heal_rest=list, tell_again=lambda node: None
+        ),
+        "FailPointFaults": lambda *_: SimpleNamespace(end=list, before_start=lambda node: None),
+    }
+    for name, make in made.items():
+        monkeypatch.setattr(on_containers, name, make)
+    cluster: Any = SimpleNamespace(start_node=lambda node: done.append(f"start {node}"))
+    intents: Any = SimpleNamespace(
+        write=lambda number, phase, node: done.append(f"{number} {phase} {node}")
+    )
+    assert ContainerFaults(cluster, intents).heal_all() == []
+    assert done == ["0 starting 3", "start 3"]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 
 from highwater.faults.intents import IntentLog
 from highwater_chaos import faults as f
-from highwater_checker.run_folder.intents import Phase
+from highwater_checker.run_folder.intents import NO_FAULT, Phase
 
 ByHand = f.Kill | f.Terminate | f.Pause | f.Isolate
 """The faults that a cluster's own functions do."""
-_NO_FAULT = 0
-"""The number of lines that belong to no single fault."""
 
 
 class FaultsByHand:
@@ -67,7 +65,7 @@ class FaultsByHand:
     def starting(self, node: int) -> Iterator[None]:
         """Take back that the node was ended; a start without this line is somebody else's."""
         if not self._has_ended:
-            self._intents.write(_NO_FAULT, Phase.STARTING, node=node)
+            self._intents.write(NO_FAULT, Phase.STARTING, node=node)
         with self.undoing(node, f.Kill, f.Terminate):
             yield
 

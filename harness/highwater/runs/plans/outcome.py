@@ -25,7 +25,7 @@ from highwater_checker.run_folder.documents import (
     RunTopology,
 )
 from highwater_checker.run_folder.evidence import read_evidence
-from highwater_checker.run_folder.evidence_files import sizes_of
+from highwater_checker.run_folder.evidence_files import written_files
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
 
@@ -60,10 +60,10 @@ def run_topology_of(topology: Topology | PlanTopology) -> RunTopology:
 
 
 def list_evidence(folder: RunFolder) -> None:
-    """Write the sizes of the run's files, to which no more is added, and promise that list."""
-    folder.write(FILES, sizes_of(folder.path))
+    """Promise a list of the run's files, to which no more is added, and write it."""
     promises = PROMISES.read(folder.path) or Promises()
     folder.write(PROMISES, replace(promises, kept=(*promises.kept, FILES.name)))
+    folder.write(FILES, written_files(folder.path))
 
 
 def conclude(

@@ -8,6 +8,7 @@ WITH chosen AS (
   ) AS place
   FROM {replicas}
   WHERE damage IS NULL AND high_watermark >= 0
+    AND topic NOT IN ('__consumer_offsets', '__transaction_state')
 ), examined AS (
   SELECT /*+ BROADCAST(c) */ r.run_id, r.topic, r.partition, r.broker,
     coalesce(r.value, '') AS value, array_sort(array_agg(r.offset)) AS offsets

@@ -1,0 +1,111 @@
+"""The list of a run's files of evidence: whatever is changed after the run is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from highwater_checker.judging import judge_run
+from highwater_checker.looks import Look, encode_look
+from highwater_checker.run_folder.documents import (
+    EXCUSED,
+    FILES,
+    FINAL_LOOK,
+    PROMISES,
+    REQUIREMENTS,
+)
+from highwater_checker.run_folder.evidence_files import written_files
+from highwater_checker.run_folder.names import INTENTS, LOOKS
+from highwater_checker.verdict import Outcome, Verdict
+from tests.support.run_on_disk import SENT, broker, write, write_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run")
+
+
+def said(verdict: Verdict) -> str:
+    return "\n".join(verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["history/p0.jsonl", "history/admin.jsonl", "trace/broker-1-1.jsonl", LOOKS, EXCUSED.name],
+)  # fmt: skip
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_file_whose_end_is_gone_is_told(run: Path, name: str, is_emptied: bool) -> None:
+    """Found: a producer whose history was empty had nothing to be asked for, and all passed."""
+    write(run / "history" / "admin.jsonl", SENT.replace(b'"p0"', b'"admin"'))
+    write(run / LOOKS, encode_look(Look(99, {0: broker(0), 1: broker(1)})) + b"\n")
+    write(run / EXCUSED.name, EXCUSED.encode(()))
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    assert judge_run(run).outcome is Outcome.PASS
+    whole = (run / name).read_bytes()
+    left = b"" if is_emptied else whole[:-1]
+    write(run / name, left)
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert f"{name}: {len(left)} bytes, where {len(whole)} were written" in said(verdict)
+
+
+def test_a_file_of_the_list_that_is_gone_is_told(run: Path) -> None:
+    """Found: without the history of its last start a client passed with the records before it."""
+    write(run / "history" / "p0.2.jsonl", b"")
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    assert judge_run(run).outcome is Outcome.PASS
+    (run / "history" / "p0.2.jsonl").unlink()
+    verdict = judge_run(run)
+    assert (verdict.outcome, said(verdict)) == (
+        Outcome.UNKNOWN,
+        "segments decode: history/p0.2.jsonl is missing",
+    )
+
+
+EVIDENCE = (
+    "history/c0.jsonl",
+    "trace/broker-1-1.jsonl",
+    "segments/broker-1/t-0/00000000000000000000.log",
+    INTENTS,
+    PROMISES.name,
+    REQUIREMENTS.name,
+    FINAL_LOOK.name,
+)
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_a_file_that_changed_after_the_run_is_told_though_its_size_is_the_same(
+    run: Path, name: str
+) -> None:
+    """Found: an unmet requirement was edited into a met one, and the run passed."""
+    write(run / INTENTS, b'{"at_ns":7,"number":1,"phase":"acting"}\n')
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    assert judge_run(run).outcome is Outcome.PASS
+    whole = (run / name).read_bytes()
+    write(run / name, bytes([whole[0] ^ 0x20]) + whole[1:])
+    verdict = judge_run(run)
+    assert verdict.outcome is not Outcome.PASS
+    assert f"{name}: its content is not what was written" in said(verdict)
+
+
+def test_a_file_that_was_added_after_the_run_is_told(run: Path) -> None:
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    write(run / "history" / "p1.jsonl", b"")
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "history/p1.jsonl was not there when the run ended" in said(verdict)
+
+
+def test_a_list_of_the_first_format_has_sizes_alone(run: Path) -> None:
+    sizes = {name: each.size_bytes for name, each in written_files(run).items()}
+    promises = PROMISES.read(run)
+    assert promises is not None
+    write(run / PROMISES.name, PROMISES.encode(replace(promises, format_version=1)))
+    sizes.pop(PROMISES.name)
+    write(run / FILES.name, FILES.encode(sizes))
+    write(run / "history" / "p1.jsonl", b"")
+    assert judge_run(run).outcome is Outcome.PASS
+    (run / "history" / "c0.jsonl").write_bytes(b"")
+    assert "history/c0.jsonl: 0 bytes, where " in said(judge_run(run))
