@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,11 @@ from highwater_checker.invariants.committed_offsets import (
 from highwater_checker.invariants.compactions import check_compactions
 from highwater_checker.invariants.coordinators import check_coordinators, has_coordinators
 from highwater_checker.invariants.deliveries import check_deliveries
-from highwater_checker.invariants.duplicates import check_duplicates
+from highwater_checker.invariants.duplicates import (
+    anything,
+    check_duplicates,
+    of_processes,
+)
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.generations import check_generations, deleted_groups, has_members
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
@@ -49,7 +53,7 @@ from highwater_checker.requirements import (
 )
 from highwater_checker.run_folder.documents import Excused, PromisedGroup
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
-from highwater_checker.run_folder.histories import incarnations_of
+from highwater_checker.run_folder.histories import followed_processes, incarnations_of
 from highwater_checker.run_folder.intents import starts_in
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
@@ -121,7 +125,9 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_acknowledged_records(evidence.asked_of_logs, logs)
         yield check_successors(promised, logs, traces)
         of_clients = evidence.logs.of_clients()
-        yield check_duplicates(evidence.sends, of_clients, evidence.is_idempotent)
+        yield check_duplicates(
+            evidence.sends, of_clients, evidence.is_idempotent, _may_be_unsent(evidence)
+        )
         by_partition = evidence.logs.by_partition.values()
         yield _merged(REPLICA_EQUALITY, [check_replica_equality(logs) for logs in by_partition])
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
@@ -189,6 +195,16 @@ def _history_of_members(group: PromisedGroup, evidence: Evidence) -> list[Histor
         for event in evidence.histories[process]
     )
     return sorted(events, key=lambda event: event.time_ns)
+
+
+def _may_be_unsent(evidence: Evidence) -> Callable[[str], bool]:
+    """Return whether a record with a value may be there without a known send.
+
+    Killed processes may not have written all of their sends; their values begin with their names.
+    """
+    if not evidence.promises.writers_are_known:
+        return anything
+    return of_processes(followed_processes(evidence.histories))
 
 
 def _merged(check: str, results: Sequence[CheckResult]) -> CheckResult:

@@ -93,6 +93,9 @@ RUNS = Table(
         "watched_examined": _LONG,
         "watched": _STRINGS,
         "format_version": _INT,  # of promises.json, and so of the folder; null without it
+        "writers_are_known": _BOOLEAN,  # of promises.json; null without it
+        # The clients' processes that were followed by another start of their client.
+        "followed": _STRINGS,
     },
     ("run_id",),
 )
@@ -302,6 +305,19 @@ EXCUSED = Table(
 )
 """One row a partition that lost committed records by its disks alone, from that offset on."""
 
+GROUP_MEMBERS = Table(
+    "group_members",
+    {
+        "run_id": _STRING,
+        "group_id": _STRING,
+        "topic": _STRING,  # which the members read together
+        "client": _STRING,  # the member's, which its incarnations share
+        "to_the_end": _BOOLEAN,  # whether the group could go on until all was read
+    },
+    ("run_id", "group_id", "client"),
+)
+"""One row a member of a group of promises.json."""
+
 QUARANTINE = Table(
     "quarantine",
     {
@@ -326,6 +342,7 @@ TABLES = (
     REPLICAS,
     RECORDS,
     EXCUSED,
+    GROUP_MEMBERS,
     QUARANTINE,
 )
 

@@ -27,6 +27,7 @@ from highwater_checker.run_folder.documents import (
     REQUIREMENTS,
     WATCHED,
     Excused,
+    PromisedGroup,
     PromisedTopic,
     Promises,
 )
@@ -40,7 +41,7 @@ from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import build_batch
 from tests.support.batches import without_records
 from tests.support.made_again import write_made_again
-from tests.support.run_on_disk import SENT, broker, group_line, history_line, segment, write
+from tests.support.run_on_disk import READ, SENT, broker, group_line, history_line, segment, write
 
 BROKERS = {node: broker(node) for node in (0, 1)}
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
@@ -261,6 +262,32 @@ FIRST, SECOND, OTHER_SECOND, FORGOTTEN = (
     _committed(0, b"\xc8"), _committed(1, b"\xc9"), _committed(1, b"\xca"), _committed(1, None),
 )  # fmt: skip
 """Records of one key, whose bytes are no UTF-8."""
+
+
+def _unsent(value: str) -> Callable[[Path], None]:
+    """There is a second committed record, which the run's consumer read, and nobody sent."""
+
+    def tamper(folder: Path) -> None:
+        looked(folder, look_with(high_watermark=Offset(2), log_end_offset=Offset(2)))
+        for node in BROKERS:
+            with segment(folder, node).open("ab") as log:
+                log.write(build_batch([(None, value.encode(), 1_000)], 1, 0))
+        second = history_line(OperationType.OK, 1, function="poll", process="c0")
+        second = second.replace(b'"v1"', b'"%s"' % value.encode())
+        write(folder / "history" / "c0.jsonl", READ + second)
+
+    return tamper
+
+
+def _two_records(folder: Path) -> None:
+    """There is a second record, which was sent, committed and read."""
+    _unsent("v1")(folder)
+    sent = history_line(OperationType.INVOKE, 1) + history_line(OperationType.OK, 1)
+    write(folder / "history" / "p0.jsonl", SENT + sent)
+
+
+KNOWN_WRITERS = _promising(writers_are_known=True)
+GROUP = (PromisedGroup("g", "t", ("m0", "m1")),)
 STARTED_AGAIN = b'{"at_ns":7,"number":0,"phase":"starting","node":1}\n'
 ASSIGNED_TO_M0 = _member(10, ASSIGNED, -1, generation=1)
 READ_BY_M0 = _member(20, POLL, 0)
@@ -347,6 +374,55 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "commit-of-an-older-generation": (_of_members(*ALL_OF_M0, second=TO_M1_LATER), FAIL),
     "committed-before-it-was-read": (_of_members(ASSIGNED_TO_M0, COMMITTED_BY_M0), FAIL),
     "read-again": (_of_members(*ALL_OF_M0[:2], READ_BY_M0, COMMITTED_BY_M0), FAIL),
+    "two-records": (_both(_two_records, KNOWN_WRITERS), PASS),
+    "unsent": (_both(_unsent("x"), KNOWN_WRITERS), UNKNOWN),
+    "unsent-where-others-may-write": (_unsent("x"), PASS),
+    "unsent-by-a-process-that-was-not-killed": (_both(_unsent("p0-9"), KNOWN_WRITERS), UNKNOWN),
+    "unsent-by-a-process-that-was-killed": (
+        _both(_unsent("p0-9"), KNOWN_WRITERS, _with("history/p0.2.jsonl", b"")),
+        PASS,
+    ),
+    "unsent-by-the-process-after-it": (
+        _both(_unsent("p0.2-9"), KNOWN_WRITERS, _with("history/p0.2.jsonl", b"")),
+        UNKNOWN,
+    ),
+    "group-read-all": (_both(_of_members(*ALL_OF_M0), _promising(groups=GROUP)), PASS),
+    "group-read-all-by-another-start": (
+        _both(
+            _of_members(*ALL_OF_M0[::2]),
+            _with("history/m1.jsonl", b""),
+            _with("history/m1.2.jsonl", _member(22, POLL, 0, process="m1.2")),
+            _promising(groups=GROUP),
+        ),
+        FAIL,  # m0 commits it unread (I22)
+    ),
+    "group-left-a-record": (_both(_of_members(ASSIGNED_TO_M0), _promising(groups=GROUP)), FAIL),
+    "group-left-one-of-two-records": (
+        _both(_two_records, _of_members(*ALL_OF_M0), _promising(groups=GROUP)),
+        FAIL,
+    ),
+    "group-left-one-without-the-time": (
+        _both(
+            _two_records,
+            _of_members(*ALL_OF_M0),
+            _promising(groups=(replace(GROUP[0], to_the_end=False),)),
+        ),
+        PASS,
+    ),
+    "group-read-nothing-without-the-time": (
+        _both(
+            _of_members(ASSIGNED_TO_M0),
+            _promising(groups=(replace(GROUP[0], to_the_end=False),)),
+        ),
+        UNKNOWN,
+    ),
+    "one-group-of-two-read-nothing": (
+        _both(
+            _of_members(*ALL_OF_M0),
+            _promising(groups=(GROUP[0], PromisedGroup("h", "t", (), to_the_end=False))),
+        ),
+        UNKNOWN,
+    ),
     "group-moved": (
         _both(_of_members(*ALL_OF_M0), _group_changed(group="g", reason="moved")),
         PASS,

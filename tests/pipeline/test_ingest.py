@@ -22,6 +22,7 @@ from highwater_checker.looks import decode_looks
 from highwater_checker.probes import decode_probes
 from highwater_checker.run_folder.documents import FINAL_LOOK
 from highwater_checker.segments import ReplicaLog, read_batches
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import decode_events
 from highwater_pipeline.ingest import IngestReport, Taken, ingest
 from highwater_pipeline.ingest.documents import REASONS_MAX
@@ -301,9 +302,12 @@ def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> N
                 "requirements.json is missing",
                 "final_look.json is missing",
             ],
-            "compacted": None,
+            "compacted": [OFFSETS_TOPIC],
             "watched_examined": None,
             "watched": None,
+            "format_version": None,
+            "writers_are_known": None,
+            "followed": ["p0"],
         }
     ]
 
@@ -475,6 +479,8 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
         "reasons",
         "saw_the_end",
         "unproven",
+        "compacted",
+        "followed",
     }
     assert run["outcome"] == ""
     assert run["saw_the_end"] is False

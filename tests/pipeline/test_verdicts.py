@@ -25,8 +25,9 @@ from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.checks import acknowledged_records
 from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
 from highwater_pipeline.checks.registry import CHECKS
+from highwater_pipeline.checks.unproven import unproven
 from highwater_pipeline.ingest import documents, ingest
-from highwater_pipeline.tables import read_tables
+from highwater_pipeline.tables import Tables, read_tables
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
@@ -127,8 +128,13 @@ RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+def found(tables: Tables) -> Analysis:
     """Give one analysis of all runs here: to plan its queries takes longer than to run them."""
+    return analyse(tables)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     root = tmp_path_factory.mktemp("runs")
     folders = []
     for name, (change, _) in RUNS.items():
@@ -147,7 +153,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Anal
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "JUDGED_MAX_BYTES", 0)
         ingest(None, [large], root / "store")
-    return analyse(read_tables(spark, root / "store", are_small=True))
+    return read_tables(spark, root / "store", are_small=True)
 
 
 def simulated_runs(root: Path) -> tuple[Path, Path, Path]:
@@ -186,6 +192,13 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_that_were_tampered_with(
     expected = TAMPERED[name][1]
     said = judged["reasons"], by_tables
     assert (judged["judged"], by_tables["by_tables"]) == (expected, expected), said
+
+
+def test_records_that_nobody_sent_are_found_by_sums_of_ranges_too(tables: Tables) -> None:
+    by_ranges, one_by_one = (unproven(replace(tables, by_ranges=each)) for each in (True, False))
+    assert by_ranges == one_by_one
+    told = [reason for reason in by_ranges["unsent"] if "nobody sent" in reason]
+    assert told == ["t-0 of broker 0: nobody sent 1 of its records"]
 
 
 def test_a_run_with_a_compacted_topic_and_commits_passes_in_both(found: Analysis) -> None:

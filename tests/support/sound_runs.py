@@ -13,8 +13,10 @@ from highwater.runs.simulated_evidence import (
     look_at,
     write_clock,
     write_histories,
+    write_intents,
     write_looks,
     write_segments,
+    write_starts,
     write_traces,
 )
 from highwater.search.judging import watched
@@ -51,6 +53,7 @@ def _with_a_failover(folder: RunFolder) -> None:
         world.run(failover(world, client), 600_000)
         write_histories(folder, client.history)
         write_traces(folder, world.trace.entries)
+        write_starts(folder, world.trace.entries)
         write_segments(folder, world)
         topic = PromisedTopic(ORDERS.topic, 1, 3)
         folder.write(PROMISES, Promises((topic,), (PromisedProducer("client-0"),)))
@@ -101,6 +104,7 @@ def _compacted(folder: RunFolder) -> None:
     write_histories(folder, [*result.history, *recorder.events], result.processes)
     write_traces(folder, result.trace.entries)
     write_clock(folder)
+    write_intents(folder, result)
     folder.write(PROMISES, promises_in_simulator(PLAN, groups_are_served=result.groups_are_served))
     folder.write(WATCHED, watched(result))
     folder.write(EXCUSED, ())

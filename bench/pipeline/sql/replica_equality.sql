@@ -1,5 +1,6 @@
 -- I3: the batches of each replica as lists, compared by place with those of the lowest broker. Of a
--- compacted topic records are compared, and one that is not there may have a newer one of its key.
+-- compacted topic records are compared, and one that is not there may have a newer one of its key,
+-- or no value.
 CREATE VIEW ranges AS
 SELECT r.run_id, r.topic, r."partition", min(r.broker) AS reference,
   max(r.log_start_offset) AS start_offset, min(r.high_watermark) AS end_offset,
@@ -51,10 +52,10 @@ CREATE VIEW findings AS
 SELECT run_id, 'I3', topic, "partition", min("offset"), -1, ''
 FROM beside b
 WHERE expected IS DISTINCT FROM found AND NOT (
-  (expected IS NULL OR found IS NULL) AND EXISTS (
+  (expected IS NULL OR found IS NULL) AND (coalesce(expected, found)[3] IS NULL OR EXISTS (
     SELECT 1 FROM newest n
     WHERE n.run_id = b.run_id AND n.topic = b.topic AND n."partition" = b."partition"
-      AND n.broker IN (b.broker, b.reference) AND n.key = b.key AND n.newest > b."offset"))
+      AND n.broker IN (b.broker, b.reference) AND n.key = b.key AND n.newest > b."offset")))
 GROUP BY run_id, topic, "partition", broker
 UNION ALL
 SELECT run_id, 'I3', topic, "partition", least(expected[1], found[1]), -1, ''

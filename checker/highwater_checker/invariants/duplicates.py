@@ -7,17 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from highwater_checker.contents import one_of_each_partition, values_by_offset
+from highwater_checker.contents import one_of_each_partition, show, values_by_offset
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, nobody
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 
 SENT_ONCE = 1
+UNSENT_SHOWN = 20
+"""Of the records that nobody sent, how many are named; all of them are counted."""
+
+
+def anything(value: str) -> bool:
+    """Return True: a record with any value may be there without a known send."""
+    return True
+
+
+def of_processes(processes: Iterable[str]) -> Callable[[str], bool]:
+    """Return the function that says whether one of the processes may have sent a value."""
+    prefixes = tuple(f"{process}-" for process in processes)
+    return lambda value: value.startswith(prefixes)
 
 
 def check_duplicates(
-    sends: Sends, replicas: Iterable[ReplicaLog], is_idempotent: Callable[[str], bool] = nobody
+    sends: Sends,
+    replicas: Iterable[ReplicaLog],
+    is_idempotent: Callable[[str], bool] = nobody,
+    may_be_unsent: Callable[[str], bool] = anything,
 ) -> CheckResult:
     """Find records at several offsets that were sent once, and records whose send failed.
 
@@ -29,12 +45,17 @@ def check_duplicates(
     outcome the invoke's tries count, where the client never retries. A record whose send failed for
     certain may not be there at all. Values are unique; values without a known send are noted: their
     client may have been killed before it wrote its history.
+
+    may_be_unsent: called with a value. Other values without a known send are unread: their records
+    were changed on a disk, or are somebody else's, and nothing here tells which. If a changed
+    record had been acknowledged, I1 finds it.
     """
     sent: tuple[Acknowledged | HistoryEvent, ...] = (*sends.acknowledged, *sends.unknown)
     operations = {each.value: each for each in sent}
     failed = {each.value: each.operation for each in sends.failed}
     findings: list[Finding] = []
     examined = retried = strange = 0
+    unsent: list[str] = []
     for replica in one_of_each_partition(replicas):
         for value, offsets in _offsets_by_value(replica).items():
             examined += 1
@@ -44,6 +65,9 @@ def check_duplicates(
                 findings.append(_finding("aborted-read", replica, offsets[0], failed[value], what))
             elif send is None:
                 strange += 1
+                if not may_be_unsent(value):
+                    at = f"{replica.topic}-{replica.partition}"
+                    unsent.append(f"{at}, offset {offsets[0]}: nobody sent {show(value)}")
             elif len(offsets) > 1 and is_idempotent(send.process):
                 what = Wording.REPEATED.filled(value=value, offsets=offsets)
                 findings.append(_finding("I20", replica, offsets[1], send.operation, what))
@@ -57,6 +81,7 @@ def check_duplicates(
         examined,
         tuple(findings),
         (("retry duplicates", retried), ("of no known send", strange)),
+        tuple(unsent[:UNSENT_SHOWN]),
     )
 
 

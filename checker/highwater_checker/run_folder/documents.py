@@ -168,6 +168,8 @@ class Promises:
     only_in_sync: nodes may stay down or cut off for good, so replicas out of the ISR, and
     partitions without a leader, are not checked.
     kept: other files that the run wrote.
+    writers_are_known: only clients whose histories are here wrote to the topics: a record that none
+    of them sent was changed on a disk, or is somebody else's, and leaves the verdict unknown.
     """
 
     topics: tuple[PromisedTopic, ...] = ()
@@ -178,6 +180,7 @@ class Promises:
     to_the_end: bool = True
     only_in_sync: bool = False
     kept: tuple[str, ...] = ()
+    writers_are_known: bool = False
     format_version: int = FORMAT_VERSION
 
 

@@ -105,6 +105,15 @@ def incarnations_missing(processes: Collection[str]) -> list[str]:
     return found
 
 
+def followed_processes(processes: Collection[str]) -> list[str]:
+    """Return each client's processes but its last: killed ones, which may have lost their ends."""
+    return sorted(
+        each
+        for client in {client_of(process) for process in processes}
+        for each in incarnations_of(client, processes)[:-1]
+    )
+
+
 def torn_histories(history_folder: Path) -> list[str]:
     """Return the processes whose history ends in the middle of a line, which no reader counts."""
     processes = processes_in(history_folder)

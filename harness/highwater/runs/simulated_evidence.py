@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from highwater.run_folder import RunFolder
@@ -66,7 +66,7 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
 
     Ordering: the starts come first.
     """
-    lines = [encode_intent(each) for each in _starts(result.trace.entries)]
+    lines = _starts(result.trace.entries)
     fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
     for number, (step, at_ms) in enumerate(fired, start=1):
         at_ns = (result.faults_begin_ns or 0) + at_ms * NS_PER_MS
@@ -76,18 +76,28 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
     write_lines(folder, names.INTENTS, lines)
 
 
-def _starts(entries: Iterable[Entry]) -> Iterator[Intent[Fault]]:
-    """Yield a line for every start that the world made of a node that was up before.
+def write_starts(folder: RunFolder, entries: Iterable[Entry]) -> None:
+    """Write the intents of a world without a plan: the starts of nodes after their first."""
+    write_lines(folder, names.INTENTS, _starts(entries))
+
+
+def _starts(entries: Iterable[Entry]) -> list[bytes]:
+    """Return a line for every start that the world made of a node that was up before.
 
     A node that never traced anything is left out.
     """
     nodes: dict[str, int] = {}
+    lines: list[bytes] = []
     for entry in entries:
         event = entry.event
         if isinstance(event, TraceEvent):
             nodes[entry.who] = event.node
         elif event.what == STARTED and entry.who in nodes and event.detail["incarnation"] > 1:
-            yield Intent(entry.at_ns, NO_FAULT, Phase.STARTING, node=nodes[entry.who])
+            line: Intent[Fault] = Intent(
+                entry.at_ns, NO_FAULT, Phase.STARTING, node=nodes[entry.who]
+            )
+            lines.append(encode_intent(line))
+    return lines
 
 
 def look_at(world: World, healed: Core | None = None) -> Look:

@@ -9,6 +9,7 @@ from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
 from highwater_checker.invariants.coordinators import CHECK as COORDINATORS
 from highwater_checker.invariants.deliveries import CHECK as DELIVERIES
 from highwater_checker.invariants.generations import CHECK as GENERATIONS
+from highwater_checker.invariants.reads import CHECK as READS
 from highwater_checker.invariants.transitions import CHECK as TRANSITIONS
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
 from highwater_pipeline.checks import (
@@ -23,6 +24,8 @@ from highwater_pipeline.checks import (
 from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.in_sql import check_in_sql
 
+GROUP_READS = f"groups: {READS}"
+
 CHECKS: Mapping[str, Check] = {
     "completeness": check_in_sql("completeness", "traces are whole (C00)"),
     "segments_decode": check_in_sql("segments_decode", "segments decode"),
@@ -34,6 +37,7 @@ CHECKS: Mapping[str, Check] = {
         "inconsistent_offsets", "one offset is one record to everyone"
     ),
     "reads": reads.CHECK,
+    "group_reads": check_in_sql("group_reads", GROUP_READS),
     "replica_equality": replica_equality.CHECK,
     "high_watermarks_are_held": check_in_sql(
         "high_watermarks_are_held", "log start <= HW <= LEO (I4)"

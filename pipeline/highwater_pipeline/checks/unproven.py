@@ -9,20 +9,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_checker.history import SEND
 from highwater_checker.requirements import OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import EventKind
+from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     REPLICA,
     acknowledged_sends,
+    held_records,
+    operations_of,
     whole_replicas,
 )
 from highwater_pipeline.checks.findings import text
+from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.checks.traces import deleted_topics, events_of, with_life
 from highwater_pipeline.tables import EVENTS, EXCUSED, FAULTS, LOOKS, OPERATIONS, RUNS, Tables
 
@@ -39,6 +43,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _untraced(tables),
         _unexplained_starts(tables),
         _starts_of_others(tables),
+        _unsent(tables),
         _untold_lives(tables),
     )
     rows = functools.reduce(DataFrame.unionByName, parts)
@@ -141,6 +146,37 @@ def _starts_of_others(tables: Tables) -> DataFrame:
     )
     what = "node {node} was started again {again} times, by the run {own} times"
     return _because(strange, text(f"{OWN_STARTS}: {what}"))
+
+
+def _unsent(tables: Tables) -> DataFrame:
+    """Return how many records no known client sent, of runs whose writers are known.
+
+    Of each partition the replica with the most committed is looked at. A killed process's records,
+    whose values begin with its name, may lack their sends. Where the sums of a range of offsets are
+    those of the acknowledged records, no record of the range is looked at.
+    Source: highwater_checker.invariants.duplicates.
+    """
+    runs = tables[RUNS].where("writers_are_known").select("run_id", "topics", "followed")
+    topics = runs.select("run_id", fn.explode("topics").alias("topic"))
+    topics = topics.where(~fn.col("topic").isin(*INTERNAL_TOPICS))
+    where = doubts(tables, acknowledged_sends(tables), PARTITION, told_by=topics)
+    sent = operations_of(tables, SEND).select("run_id", "value").distinct()
+    prefixes = fn.transform("followed", lambda name: fn.concat(name, fn.lit("-")))
+    may_be = fn.exists(prefixes, lambda prefix: fn.startswith(fn.col("value"), prefix))
+    most = Window.partitionBy(*PARTITION).orderBy(fn.desc("high_watermark"), "broker")
+    chosen = whole_replicas(tables).withColumn("place", fn.row_number().over(most))
+    unsent = (
+        where.doubted(held_records(tables))
+        .join(fn.broadcast(chosen.where("place = 1").select(*REPLICA)), REPLICA, "left_semi")
+        .join(fn.broadcast(topics), ["run_id", "topic"], "left_semi")
+        .join(sent, ["run_id", "value"], "left_anti")
+        .join(fn.broadcast(runs.select("run_id", "followed")), "run_id")
+        .where(~fn.coalesce(may_be, fn.lit(False)))
+        .groupBy(*REPLICA)
+        .count()
+    )
+    what = "{topic}-{partition} of broker {broker}: nobody sent {count} of its records"
+    return _because(unsent, text(what))
 
 
 def _untold_lives(tables: Tables) -> DataFrame:

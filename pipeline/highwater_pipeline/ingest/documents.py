@@ -6,6 +6,7 @@ field of a wrong type, tells nothing and goes to quarantine as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,6 +37,7 @@ from highwater_checker.run_folder.documents import (
     RunBuild,
     RunTopology,
 )
+from highwater_checker.run_folder.histories import followed_processes
 from highwater_checker.run_folder.replica_logs import (
     asked_replicas,
     compacted_topics,
@@ -70,7 +72,8 @@ class Settings(NamedTuple):
 class Documents:
     """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
-    start_wall_ns: when the run began, None where that is not told. excused: rows of EXCUSED.
+    start_wall_ns: when the run began, None where that is not told.
+    excused: rows of EXCUSED. members: rows of GROUP_MEMBERS.
     final_look: the rows in SEEN of the look at the end, none where no file has it.
     last_look_is_final: whether the run's last look stands for it.
     """
@@ -80,6 +83,7 @@ class Documents:
     wrong: tuple[tuple[str, Wrong], ...]
     start_wall_ns: int | None
     excused: tuple[Row, ...]
+    members: tuple[Row, ...]
     final_look: tuple[Row, ...]
     last_look_is_final: bool
 
@@ -113,6 +117,7 @@ def read_documents(inventory: Inventory) -> Documents:
         **_of_promises(promises),
         "saw_the_end": bool(final_look) or _looks_stand_for_it(inventory, files),
         "unproven": _unproven(inventory, files),
+        "followed": followed_processes(files.processes),
         **_of_watched(files.watched),
         **_judged(inventory),
     }
@@ -123,6 +128,7 @@ def read_documents(inventory: Inventory) -> Documents:
         wrong=tuple(wrong),
         start_wall_ns=start_wall_ns,
         excused=excused,
+        members=tuple(_members(inventory.run_id, promises)),
         final_look=final_look,
         last_look_is_final=files.last_look_is_final,
     )
@@ -241,7 +247,16 @@ def _of_promises(promises: Promises | None) -> Row:
         "to_the_end": promises.to_the_end,
         "least_acknowledged": promises.least_acknowledged,
         "format_version": promises.format_version,
+        "writers_are_known": promises.writers_are_known,
     }
+
+
+def _members(run_id: str, promises: Promises | None) -> Iterator[Row]:
+    """Yield the rows of GROUP_MEMBERS; a group without members has one without a client."""
+    for group in () if promises is None else promises.groups:
+        told = {"run_id": run_id, "group_id": group.group_id, "topic": group.topic}
+        for client in group.members or ("",):
+            yield {**told, "client": client, "to_the_end": group.to_the_end}
 
 
 def _producers(promises: Promises | None) -> dict[str, Settings]:

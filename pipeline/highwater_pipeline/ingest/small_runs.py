@@ -32,6 +32,7 @@ from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, 
 from highwater_pipeline.tables import (
     EVENTS,
     EXCUSED,
+    GROUP_MEMBERS,
     LOOKS,
     OPERATIONS,
     QUARANTINE,
@@ -99,6 +100,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
         REPLICAS: _table(REPLICAS, _replicas(asked, logs)),
         RECORDS: records,
         EXCUSED: _table(EXCUSED, documents.excused),
+        GROUP_MEMBERS: _table(GROUP_MEMBERS, documents.members),
         QUARANTINE: _table(QUARANTINE, quarantine),
     }
 

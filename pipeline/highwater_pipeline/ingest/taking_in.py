@@ -37,6 +37,7 @@ from highwater_pipeline.ingest.store import write
 from highwater_pipeline.tables import (
     EVENTS,
     EXCUSED,
+    GROUP_MEMBERS,
     LOOKS,
     OPERATIONS,
     QUARANTINE,
@@ -121,6 +122,9 @@ def _frames(
         RECORDS: records_of(logs),
         EXCUSED: _frame(
             spark, EXCUSED, [row for each in documents.values() for row in each.excused]
+        ),
+        GROUP_MEMBERS: _frame(
+            spark, GROUP_MEMBERS, [row for each in documents.values() for row in each.members]
         ),
         QUARANTINE: functools.reduce(DataFrame.unionByName, quarantine),
     }

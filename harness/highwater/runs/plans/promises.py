@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
+from highwater_chaos.faults import CreateTopic, Fault
 from highwater_chaos.plan import Plan, group_name, member_names
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
@@ -30,6 +32,7 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
     workload = plan.workload
     asked = 0 if plan.expected is None else plan.expected.least_acknowledged
     seconds = plan.quiet_after_ms / 1000
+    topics = {each.name for each in workload.topics}
     expected = sum(each.rate_per_s for each in workload.producers if each.acks) * seconds
     return Promises(
         topics=tuple(
@@ -50,7 +53,13 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
         ),
         least_acknowledged=max(1, int(expected * least_share), asked),
         kept=KEPT_IN_CONTAINERS,
+        writers_are_known=not any(_writes_records(step.do, topics) for step in plan.steps),
     )
+
+
+def _writes_records(fault: Fault, topics: Collection[str]) -> bool:
+    """Return whether an operator, who leaves no history, writes records to one of the topics."""
+    return isinstance(fault, CreateTopic) and fault.records > 0 and fault.topic in topics
 
 
 def promises_in_simulator(plan: Plan, *, groups_are_served: bool) -> Promises:
