@@ -94,6 +94,11 @@ class RunTopology:
     controller_settings: Mapping[str, Any] = field(default_factory=dict)
     session_timeout_ms: Int64 | None = None
 
+    @classmethod
+    def of(cls, topology: object) -> RunTopology:
+        """Return the nodes of a cluster or plan whose topology has these fields, by name."""
+        return msgspec.convert(topology, cls, from_attributes=True)
+
 
 @dataclass(frozen=True, slots=True)
 class RunBuild:

@@ -7,11 +7,10 @@ import pytest
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology, decode_topology
 from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
-from highwater.runs.plans.outcome import run_topology_of
 from highwater.runs.plans.translation import differences, topology_of, unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Network, Plan, PlanTopology, Step
-from highwater_checker.run_folder.documents import TOPOLOGY
+from highwater_checker.run_folder.documents import TOPOLOGY, RunTopology
 from highwater_core.config import Preset
 
 
@@ -126,7 +125,7 @@ def test_the_runs_folder_says_all_of_the_cluster() -> None:
         broker_settings={"segment_bytes": 600},
         controller_settings={"command_timeout_ms": 200},
     )
-    written = TOPOLOGY.encode(run_topology_of(topology))
+    written = TOPOLOGY.encode(RunTopology.of(topology))
     assert decode_topology(written) == topology
 
 

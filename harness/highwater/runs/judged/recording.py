@@ -27,7 +27,6 @@ from highwater.runs.judged.ending import (
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer, Values
 from highwater.runs.observer import Observer
-from highwater.runs.plans.outcome import run_topology_of
 from highwater.runs.stock.recording import ClientHistory
 from highwater.waiting import NeverHappened, eventually
 from highwater_checker.run_folder import names
@@ -37,6 +36,7 @@ from highwater_checker.run_folder.documents import (
     REQUIREMENTS,
     TOPOLOGY,
     PromisedTopic,
+    RunTopology,
 )
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.ids import NodeId
@@ -54,7 +54,7 @@ class Recording:
     def __init__(self, cluster: Cluster, folder: RunFolder) -> None:
         self.folder = folder
         self._cluster = cluster
-        folder.write(TOPOLOGY, run_topology_of(cluster.topology))
+        folder.write(TOPOLOGY, RunTopology.of(cluster.topology))
         write_build(folder)
         self._clock = RunClock.begin(folder)
         self.faults = FaultsByHand(IntentLog(folder.path / names.INTENTS, self._clock.now_ns))

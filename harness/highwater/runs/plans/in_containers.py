@@ -25,7 +25,7 @@ from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
 from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
-from highwater.runs.plans.outcome import PlanResult, conclude, run_topology_of, write_plan
+from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
 from highwater.runs.plans.schedule import Schedule, StepDone
 from highwater.runs.plans.trace_watch import TraceWatch
@@ -44,6 +44,7 @@ from highwater_checker.run_folder.documents import (
     REQUIREMENTS,
     STEPS,
     TOPOLOGY,
+    RunTopology,
 )
 from highwater_checker.verdict import Requirement
 from highwater_client.load_job import LoadJob
@@ -99,7 +100,7 @@ def run_in_containers(
         plan = replace(plan, workload=replace(plan.workload, groups=()))
     write_plan(folder, plan)
     folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
-    folder.write(TOPOLOGY, run_topology_of(topology))
+    folder.write(TOPOLOGY, RunTopology.of(topology))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
     sized_disks = any(isinstance(step.do, f.DiskFull) for step in plan.steps)

@@ -11,7 +11,7 @@ from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange, takeovers
-from highwater.runs.plans.outcome import PlanResult, conclude, run_topology_of, write_plan
+from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
 from highwater.runs.plans.simulated_looks import SimulatedObserver
@@ -39,6 +39,7 @@ from highwater_checker.run_folder.documents import (
     TOPOLOGY,
     WATCHED,
     Excused,
+    RunTopology,
 )
 from highwater_checker.verdict import Verdict
 from highwater_simulator.display import display
@@ -155,4 +156,6 @@ def _write_evidence(folder: RunFolder, result: RunResult) -> None:
     write_clock(folder)
     write_intents(folder, result)
     write_lines(folder, "trace.txt", [line.encode() for line in display(result.trace.entries)])
-    folder.write(TOPOLOGY, run_topology_of(result.plan.topology))
+    planned = result.plan.topology
+    written = replace(RunTopology.of(planned), broker_settings=planned.settings_of_brokers)
+    folder.write(TOPOLOGY, written)

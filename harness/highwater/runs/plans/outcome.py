@@ -8,13 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from highwater.cluster.topology import Topology
 from highwater.report.failover import Gap
 from highwater.report.page import write_report
 from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange
-from highwater_chaos.plan import Plan, PlanTopology, encode_plan
+from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder.documents import (
     FILES,
@@ -22,7 +21,6 @@ from highwater_checker.run_folder.documents import (
     PROMISES,
     VERDICT,
     Promises,
-    RunTopology,
 )
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.run_folder.evidence_files import written_files
@@ -49,14 +47,6 @@ class PlanResult:
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
     folder.write(PLAN, msgspec.Raw(encode_plan(plan)))
-
-
-def run_topology_of(topology: Topology | PlanTopology) -> RunTopology:
-    """Return the nodes as the run's folder has them: of a cluster, or of a simulated plan."""
-    written = msgspec.convert(topology, RunTopology, from_attributes=True)
-    if isinstance(topology, PlanTopology):
-        return replace(written, broker_settings=topology.settings_of_brokers)
-    return written
 
 
 def list_evidence(folder: RunFolder) -> None:
