@@ -18,7 +18,7 @@ from highwater_client.settings import ConsumerSettings, ProducerSettings
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.ports import ConnectionLost
 from highwater_simulator.client import SimulatedClient
-from highwater_simulator.final_checks import ReadBy, SentBy
+from highwater_simulator.end_of_schedule import ReadBy, SentBy
 from highwater_simulator.operators import create_in_zookeeper
 from highwater_simulator.tasks import SimulatedTask
 from highwater_simulator.world import World

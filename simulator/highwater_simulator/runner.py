@@ -28,7 +28,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
-from highwater_simulator.final_checks import check_end
+from highwater_simulator.end_of_schedule import check_end
 from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing

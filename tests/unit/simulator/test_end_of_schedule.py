@@ -11,7 +11,7 @@ from highwater_checker.history import HistoryEvent, OperationType
 from highwater_core.ids import LeaderEpoch, TopicPartition
 from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FileNode, FolderNode
-from highwater_simulator.final_checks import ReadBy, SentBy, check_end
+from highwater_simulator.end_of_schedule import ReadBy, SentBy, check_end
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.record_batch import build_batch
@@ -81,6 +81,7 @@ def problems(
     sent: Client | None = None,
     read: Client | None = None,
     high_watermark: int | None = None,
+    committed_end: int | None = None,
     excuses: tuple[Excuse, ...] = (),
     **settings: Any,
 ) -> list[tuple[str, int]]:
@@ -96,8 +97,10 @@ def problems(
     sender = SentBy([] if sent is None else sent.history, **{"acks": -1, **settings})
     readers = [] if read is None else [ReadBy(read.history, "t")]
     end_offset = len(list(logs[0])) if high_watermark is None else high_watermark
+    led = {AT: end_offset} if committed_end is None else {}
+    ends = {} if committed_end is None else {AT: committed_end}
     found: list[Finding] = list(
-        check_end(world, {AT: list(logs)}, {AT: end_offset}, [sender], readers, excuses)
+        check_end(world, {AT: list(logs)}, led, [sender], readers, excuses, committed_ends=ends)
     )
     return [(finding.invariant, finding.offset) for finding in found]
 
@@ -112,6 +115,19 @@ def test_equal_logs_of_which_clients_were_told_the_truth_show_nothing() -> None:
 def test_isr_members_have_equal_logs() -> None:
     assert problems({0: "ab", 1: "ax"}) == [("I3", 1)]
     assert problems({0: "ab", 1: "a"}) == [("I3", 1)]
+
+
+def test_isr_members_have_equal_logs_beyond_the_high_watermark() -> None:
+    """The judge of a run's folder compares the records below it alone."""
+    assert problems({0: "abx", 1: "aby"}, high_watermark=2) == [("I3", 2)]
+
+
+def test_of_a_partition_without_a_leader_what_was_read_is_asked_and_no_reading_to_the_end() -> None:
+    """Its committed end is the oracle's, since no leader tells a high watermark."""
+    lost, whole = Client().poll("x", 1), Client().poll("a", 0)
+    assert problems({0: "abc"}, read=lost, committed_end=2) == [("I9", 1)]
+    assert problems({0: "abc"}, read=whole, committed_end=2) == []
+    assert problems({0: "abc"}, read=whole, high_watermark=2) == [("unseen", 1)]
 
 
 def test_a_damaged_log_is_no_log_to_its_end() -> None:

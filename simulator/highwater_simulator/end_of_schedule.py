@@ -1,6 +1,11 @@
-"""Checks at a run's end, of the bytes on the disks and of the clients' histories.
+"""The checker's checks of logs and histories at a schedule's end, with no run folder written.
 
-They use the checker's checks of logs and histories; the simulator adds the excused losses.
+The judge, which reads a run's folder, cannot see:
+- how far a loss by disks goes, and when it was: it excuses all records from the first lost one on;
+- that the logs of ISR members are equal beyond the high watermark, once nobody writes;
+- the committed end of a partition without a leader, which the oracle knows.
+A search has no folders: with one for each schedule, and its verdict, a schedule takes half as long
+again. tests/simulation/test_judge_beside_the_oracle.py compares both on a sample.
 """
 
 from __future__ import annotations
