@@ -16,7 +16,6 @@ from typing import Any
 from highwater_checker.judging import judge_run
 from highwater_checker.segments import batches_in
 from highwater_checker.verdict import Outcome
-from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_wire.kafka.record_batch import split_batches
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.draws import INT64_EDGES, Draws, with_right_crc
@@ -105,8 +104,8 @@ def _is_lost(name: str, sound: Folder, found: Folder) -> str:
 
 
 def _is_judged(path: str) -> bool:
-    """Return whether it is a log of a promised topic; of internal ones traces and clients tell."""
-    return path.endswith(".log") and OFFSETS_TOPIC not in path
+    """Return whether it is a log of a topic: of clients, or of committed offsets."""
+    return path.endswith(".log")
 
 
 def _newest(log: Mapping[str, bytes]) -> dict[bytes | None, tuple[int, bytes | None]]:
