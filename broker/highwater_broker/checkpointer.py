@@ -20,7 +20,6 @@ from highwater_broker.roles import Offline
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.turns import take_turn
 from highwater_core.config import Toggles
-from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import Offset, TopicPartition
 from highwater_core.ports import Trace
@@ -225,9 +224,7 @@ class Checkpointer:
             folder.refused(checkpoint.name, refused)
             return refused
         if is_news:
-            self._trace.emit(
-                EventKind.CHECKPOINT_WRITTEN, file=checkpoint.name, entries=len(entries)
-            )
+            folder.tell_written(checkpoint, len(entries))
         return None
 
     async def finish(self) -> None:

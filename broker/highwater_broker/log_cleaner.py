@@ -257,6 +257,4 @@ class LogCleaner:
             if partition.log.config.is_compacted and self._logs.home_of(key) is home:
                 entries[key] = self._first_dirty_offset(partition)
         if await home.cleaned_to.write(entries):
-            self._trace.emit(
-                EventKind.CHECKPOINT_WRITTEN, file=home.cleaned_to.name, entries=len(entries)
-            )
+            home.tell_written(home.cleaned_to, len(entries))

@@ -161,6 +161,14 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
         self.is_failed = True
         self._trace.emit(EventKind.LOG_FOLDER_FAILED, folder=self.name, what=str(error))
 
+    def tell_written(self, checkpoint: OffsetCheckpoint, entries: int) -> None:
+        """Trace that a checkpoint was written; of several log folders, also in which."""
+        kind, name = EventKind.CHECKPOINT_WRITTEN, checkpoint.name
+        if self.name:
+            self._trace.emit(kind, file=name, entries=entries, folder=self.name)
+        else:
+            self._trace.emit(kind, file=name, entries=entries)
+
     def set_aside(self, hosted: HostedLog) -> None:
         """Set a log aside as a stray: a later one of its partition is in another folder."""
         key = str(hosted.topic_partition)

@@ -79,7 +79,7 @@ class EventKind(StrEnum):
     FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]
     FETCHER_STOPPED = "fetcher_stopped"
     LOG_FOLDER_FAILED = "log_folder_failed"  # [folder, what] its replicas are out of service
-    CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries]
+    CHECKPOINT_WRITTEN = "checkpoint_written"  # [file, entries, (folder)]
     # Of partitions of __consumer_offsets; since_epoch: in which epoch the term began
     GROUP_LOAD_BEGUN = "group_load_begun"  # [epoch_start_offset]
     GROUP_LOAD_WAITED = "group_load_waited"  # [high_watermark, epoch_start_offset, isr]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from highwater_broker.log.folders import topic_aside
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
 from highwater_core.ids import TopicId, TopicPartition
@@ -330,9 +331,10 @@ def _folders_left_over(
 ) -> Iterator[Missing]:
     """I13: no disk has a log of a deleted topic, under any folder name.
 
-    A log that was renamed and that the disk refused to remove stays until the next start.
+    A log that was renamed and that the disk refused to remove stays until the next start. One that
+    was set aside because another log folder has a later one stays as long as its topic.
     """
-    topics = dict.fromkeys(at.topic for at in assigned)
+    topics = dict.fromkeys(name for at in assigned for name in (at.topic, topic_aside(at.topic)))
     disk = world.brokers[broker].disk
     for folder in disk.log_folders:
         content = disk.find(folder)

@@ -249,8 +249,10 @@ def _flipped_identities(plan: Plan, draw: Draw, given: Given) -> Plan:
 
 def _failed_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
     """A log folder fails while its broker serves; perhaps the node that must act on it dies too."""
-    if not draw.chance(0.15):
-        return plan
+    return _with_failed_folder(plan, draw) if draw.chance(0.15) else plan
+
+
+def _with_failed_folder(plan: Plan, draw: Draw) -> Plan:
     at = f"{plan.workload.topics[0].name}-0"
     broker = draw.of((f"leader of {at}", f"follower of {at}", "broker-0"))
     at_ms = draw.between(0, plan.quiet_after_ms // 2)
@@ -336,6 +338,30 @@ def _groups(plan: Plan, draw: Draw, given: Given) -> Plan:
     return with_groups(plan, draw, may_lose=given.may_lose) if draw.chance(0.25) else plan
 
 
+def _several_log_folders(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Brokers have several log folders, all of them in use; mostly one of them fails."""
+    return with_several_log_folders(plan, draw) if draw.chance(0.1) else plan
+
+
+def with_several_log_folders(plan: Plan, draw: Draw) -> Plan:
+    """Return the plan with several log folders; each folder that fails in it is one of them."""
+    count = draw.of((2, 2, 3))
+    if not any(isinstance(step.do, f.ExpandTopic) for step in plan.steps):
+        topic, *others = plan.workload.topics
+        spread = replace(topic, partitions=max(count, topic.partitions))
+        plan = _with_topics(plan, spread, *others)
+    plan = replace(plan, topology=replace(plan.topology, log_folders_per_broker=count))
+    if not any(isinstance(step.do, f.FailFolder) for step in plan.steps):
+        plan = _with_failed_folder(plan, draw) if draw.chance(0.7) else plan
+    steps = tuple(
+        replace(step, do=replace(step.do, folder=draw.between(0, count)))
+        if isinstance(step.do, f.FailFolder)
+        else step
+        for step in plan.steps
+    )
+    return replace(plan, steps=steps)
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -356,6 +382,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "idempotent": _idempotent,
     "groups": _groups,
     "changed fetchers": _changed_fetchers,
+    "several log folders": _several_log_folders,
 }
 """The functions by the names of their random streams."""
 

@@ -353,6 +353,9 @@ class _Search:
                     simpler.with_workload(self.plan, **{kind: kept})
                 ),
             )
+        for count in range(1, self.plan.topology.log_folders_per_broker):
+            if self._try(simpler.with_log_folders(self.plan, count)):
+                break
         for partitions in range(1, self.plan.workload.topics[0].partitions):
             if self._try(simpler.with_partitions(self.plan, partitions)):
                 break

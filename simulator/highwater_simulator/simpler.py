@@ -140,6 +140,19 @@ def settings_of(plan: Plan) -> tuple[tuple[str, str], ...]:
     )
 
 
+def with_log_folders(plan: Plan, count: int) -> Plan:
+    """Return the plan with that many log folders per broker; in place of others the last fails."""
+
+    def step_on(step: Step) -> Step:
+        if not isinstance(step.do, f.FailFolder):
+            return step
+        folder = None if count == 1 else min(step.do.folder or 0, count - 1)
+        return replace(step, do=replace(step.do, folder=folder))
+
+    topology = replace(plan.topology, log_folders_per_broker=count)
+    return replace(plan, topology=topology, steps=tuple(map(step_on, plan.steps)))
+
+
 # ---------------------------------------------------------------- the load
 
 

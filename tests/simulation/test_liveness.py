@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from highwater_broker.fetcher_registry import FetcherKey
+from highwater_broker.log.folders import topic_aside
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Stopped
 from highwater_chaos.plan import PlanTopology
 from highwater_core.config import Preset
-from highwater_core.ids import NodeId, Offset, PartitionEpoch, TopicId
+from highwater_core.ids import NodeId, Offset, PartitionEpoch, TopicId, TopicPartition
+from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FolderNode
 from highwater_simulator.liveness import (
     Core,
+    _folders_left_over,
     _replicas_left_over,
     assignments_of,
     extend_core,
@@ -25,6 +29,7 @@ from highwater_simulator.liveness import (
 )
 from highwater_simulator.operators import change_config
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS
+from highwater_simulator.rng import SeededRng
 from highwater_simulator.world import World
 from tests.support.failover_story import ORDERS
 
@@ -226,6 +231,24 @@ def test_i13_no_broker_keeps_the_log_of_a_topic_that_is_gone(
 ) -> None:
     settled.world.brokers[1].disk.root.entries[folder] = FolderNode()
     assert settled.missing() == broken
+
+
+@pytest.mark.parametrize("folder", ["d0", "d1"])
+@pytest.mark.parametrize(
+    ("name", "is_gone"),
+    [("gone-0", True), ("gone-0.0-stray", True), ("orders-0.0-stray", False)]
+    + [(f"{topic_aside(letter * 249)}-0.0-stray", letter == "g") for letter in "go"],
+)
+def test_i13_no_log_folder_keeps_the_log_of_a_topic_that_is_gone(
+    folder: str, name: str, is_gone: bool
+) -> None:
+    disk = Disk(SeededRng(1), ("d0", "d1"))
+    disk.root.entries[folder] = logs = FolderNode()
+    logs.entries[name] = FolderNode()
+    world: Any = SimpleNamespace(brokers={1: SimpleNamespace(disk=disk)})
+    assigned = {ORDERS: (1,), TopicPartition("o" * 249, 0): (1,)}
+    assert [f"{folder}/{name}" in each.message
+            for each in _folders_left_over(world, 1, assigned)] == [True] * is_gone  # fmt: skip
 
 
 def test_i15_what_is_committed_comes_into_every_brokers_checkpoint(settled: Settled) -> None:

@@ -13,6 +13,7 @@ class Subfolder:
     def __init__(self, files: FileSystem, name: str) -> None:
         self._files = files
         self._name = name
+        self._has_durable_name = False
 
     def _at(self, path: str) -> str:
         return f"{self._name}/{path}" if path else self._name
@@ -39,7 +40,14 @@ class Subfolder:
         return self._files.space(self._at(path))
 
     async def sync_folder(self, path: str) -> None:
+        """Make the names in the folder durable; the first time its own name too, if it is "".
+
+        A power loss would else leave nothing of a folder whose contents were all synced.
+        """
         await self._files.sync_folder(self._at(path))
+        if not path and not self._has_durable_name:
+            await self._files.sync_folder("")
+            self._has_durable_name = True
 
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
         await self._files.sync_many(

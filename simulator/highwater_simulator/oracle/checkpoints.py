@@ -32,8 +32,9 @@ class CheckpointChecks:
         self._world = world
         self._shadows = shadows
         self._report = report
-        self._hosted: dict[int, tuple[int, tuple[Partition, ...]]] = {}
-        """Incarnation and hosted replicas at a broker's last high watermark checkpoint."""
+        self._hosted: dict[tuple[int, str], tuple[int, tuple[Partition, ...]]] = {}
+        """By broker and log folder, incarnation and hosted replicas at the last high watermark
+checkpoint."""
 
     def written(self, event: TraceEvent) -> None:
         """Judge a checkpoint that a broker has just written."""
@@ -67,11 +68,8 @@ class CheckpointChecks:
 
         It must list each replica that was hosted at the previous checkpoint and still is.
         """
-        node = self._world.broker_node(event.node)
-        if node is None:
-            return
-        now = node.replicas.partitions()
-        incarnation, before = self._hosted.get(event.node, (event.incarnation, ()))
+        now, key = self._hosted_where(event), (event.node, _folder_of(event))
+        incarnation, before = self._hosted.get(key, (event.incarnation, ()))
         # The replica itself: that of a topic created again is another one.
         stayed = [replica for replica in now if any(replica is each for each in before)]
         must = [replica.topic_partition for replica in stayed]
@@ -82,13 +80,26 @@ class CheckpointChecks:
             if at not in listed:
                 message = f"broker {event.node} hosts it; its high watermark checkpoint does not"
                 self._report(at, "I15", f"{message} list it", -1)
-        self._hosted[event.node] = event.incarnation, now
+        self._hosted[key] = event.incarnation, now
+
+    def _hosted_where(self, event: TraceEvent) -> tuple[Partition, ...]:
+        """Return the hosted replicas of the log folder whose checkpoint was written."""
+        node, folder = self._world.broker_node(event.node), _folder_of(event)
+        hosted = () if node is None else node.replicas.partitions()
+        if not folder:
+            return hosted
+        disk = self._world.brokers[event.node].disk
+        return tuple(
+            replica
+            for replica in hosted
+            if joined(folder, str(replica.topic_partition))
+            in disk.replica_folders(str(replica.topic_partition))
+        )
 
     def _check_durable(self, event: TraceEvent) -> None:
-        node = self._world.broker_node(event.node)
         log_starts = _checkpointed(self._world, event.node, LOG_STARTS)
         points = _checkpointed(self._world, event.node, RECOVERY_POINTS)
-        for partition in () if node is None else node.replicas.partitions():
+        for partition in self._hosted_where(event):
             at = partition.topic_partition
             shadow = self._shadows.get(str(at), {}).get(event.node)
             if shadow is None or shadow.is_stale:
@@ -124,6 +135,10 @@ class CheckpointChecks:
 def checkpointed_high_watermarks(world: World, broker: int) -> dict[TopicPartition, int]:
     """Return the high watermarks in the checkpoint on the broker's disk."""
     return _checkpointed(world, broker, HIGH_WATERMARKS)
+
+
+def _folder_of(event: TraceEvent) -> str:
+    return str(event.detail.get("folder", ""))
 
 
 def _checkpointed(world: World, broker: int, name: str) -> dict[TopicPartition, int]:

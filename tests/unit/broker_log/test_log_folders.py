@@ -80,6 +80,21 @@ def broker(machine: Machine) -> Broker:
     return Broker(machine)
 
 
+def test_a_power_loss_leaves_the_log_folders_where_nothing_else_is_synced_beside_them(
+    machine: Machine,
+) -> None:
+    """Preset v3 has no storage identity, whose file made their names durable by chance."""
+    files = SimulatedFileSystem(machine.runtime, machine.disk)
+    trace = TraceRecorder(machine.runtime, NodeId(1), 1, lambda event: None)
+    points = FailPoints(machine.runtime, trace, lambda: None, BROKER_FAIL_POINTS)
+    folder = ReplicaLogs(
+        Subfolder(files, "d0"), trace, NodeId(1), "c", lambda topic: CONFIG, points, name="d0"
+    )
+    machine.run(LogFolders((folder,), None).load())
+    machine.disk.lose_power(spares_nothing=True)
+    assert files.exists("d0/meta.properties")
+
+
 def test_new_replicas_go_to_the_folder_with_the_fewest(broker: Broker) -> None:
     broker.create(A, B, C)
     assert [broker.home(key) for key in (A, B, C)] == ["d0", "d1", "d0"]

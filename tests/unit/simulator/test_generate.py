@@ -165,3 +165,14 @@ def test_groups_come_up_with_faults_of_coordinators_and_members(family: Family) 
     assert any(isinstance(each, f.KillClient) and each.client == "g0m0" for each in faults)
     groups = [group for plan in with_groups for group in plan.workload.groups]
     assert {bool(group.stays_ms) for group in groups} == {True, False}
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_brokers_have_several_log_folders_now_and_then_and_any_of_them_fails(
+    family: Family,
+) -> None:
+    several = [plan for plan in PLANS[family] if plan.topology.log_folders_per_broker > 1]
+    assert 0.05 < len(several) / len(PLANS[family]) < 0.2
+    assert {plan.topology.log_folders_per_broker for plan in several} == {2, 3}
+    faults = [step.do for plan in several for step in plan.steps]
+    assert {each.folder for each in faults if isinstance(each, f.FailFolder)} >= {0, 1}

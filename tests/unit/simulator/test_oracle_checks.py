@@ -67,11 +67,14 @@ class Broker:
         self.files: dict[str, bytes] = {}
         self.hosted: dict[TopicPartition, Any] = {}
         self.durable: dict[str, bytes] = {}
+        self.homes: dict[str, str] = {}
+        """The log folders of replicas, of several."""
         disk = SimpleNamespace(
             log_folders=log_folders or ("",),
             in_log_folder=lambda path: ("", path),
             content=self.files.get,
             durable_content=lambda name: self.durable.get(name, b""),
+            replica_folders=lambda name: [f"{self.homes[name]}/{name}"],
         )
         node = SimpleNamespace(
             replicas=SimpleNamespace(
@@ -361,10 +364,9 @@ def test_a_checkpoint_is_read_whole_or_not_at_all(
 # ---------------------------------------------------------------- checkpoints
 
 
-def wrote(file: str, incarnation: int = 1) -> TraceEvent:
-    return event(
-        EventKind.CHECKPOINT_WRITTEN, incarnation=incarnation, detail={"file": file, "entries": 9}
-    )
+def wrote(file: str, incarnation: int = 1, **where: str) -> TraceEvent:
+    detail = {"file": file, "entries": 9, **where}
+    return event(EventKind.CHECKPOINT_WRITTEN, incarnation=incarnation, detail=detail)
 
 
 def test_i15_a_checkpoint_lists_what_was_hosted_all_the_while() -> None:
@@ -380,6 +382,21 @@ def test_i15_a_checkpoint_lists_what_was_hosted_all_the_while() -> None:
     assert broker.reports == ["I15"]
     del broker.hosted[OTHER]
     checks.written(wrote(HIGH_WATERMARKS))
+    assert broker.reports == ["I15"]
+
+
+def test_i15_a_log_folders_checkpoint_lists_what_is_in_that_folder() -> None:
+    broker = Broker("d0", "d1")
+    broker.homes = {str(AT): "d0", str(OTHER): "d1"}
+    checks = CheckpointChecks(broker.world, {}, broker.report)
+    for at in (AT, OTHER):
+        broker.host(at)
+    broker.files[f"d0/{HIGH_WATERMARKS}"] = checkpoint(t0=5)
+    for _ in range(2):
+        checks.written(wrote(HIGH_WATERMARKS, folder="d0"))
+    checks.written(wrote(HIGH_WATERMARKS, folder="d1"))
+    assert broker.reports == [], "the other log folder's is written next"
+    checks.written(wrote(HIGH_WATERMARKS, folder="d1"))
     assert broker.reports == ["I15"]
 
 
