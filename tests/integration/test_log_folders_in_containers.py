@@ -10,6 +10,7 @@ from kafka.admin import KafkaAdminClient
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.disks import DISK_FOLDER
+from highwater.cluster.log_folders import described_log_folders, folder_of
 from highwater.cluster.topics import create_topic
 from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
@@ -81,6 +82,9 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
         )
         assert folders.split() == ["d0/first-0", "d1/second-0"]
         assert described(cluster, 0) == {"d0": (0, ["first-0"]), "d1": (0, ["second-0"])}
+        told = described_log_folders(cluster)
+        assert [folder_of(told, each, FIRST) for each in (0, 1)] == ["d0", "d0"]
+        assert [folder_of(told, each, SECOND) for each in (0, 1)] == ["d1", "d1"]
         in_broker(cluster, 0, "chmod", "000", f"{DISK_FOLDER}/d0")
         # The next new replica goes to the folder with the fewest replicas, and meets its fault.
         create_topic(cluster, "third", replicas=((1, 0),), broker=1)
@@ -92,6 +96,8 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
         )
         assert leaders(cluster)[SECOND] == (0, (0, 1))
         assert described(cluster, 0)["d0"] == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+        told = described_log_folders(cluster)
+        assert [folder_of(told, each, FIRST) for each in (0, 1)] == ["failed", "d0"]
         in_broker(cluster, 0, "chmod", "755", f"{DISK_FOLDER}/d0")
         cluster.kill(0)
         cluster.start_node(0)

@@ -44,11 +44,17 @@ PRODUCER = Producer(rate_per_s=200, linger_ms=50, batch_max_records=50)
 
 
 def run(
-    steps: tuple[Step, ...], quiet_after_ms: int, tmp_path: Path, producer: Producer = PRODUCER
+    steps: tuple[Step, ...],
+    quiet_after_ms: int,
+    tmp_path: Path,
+    producer: Producer = PRODUCER,
+    log_folders: int = 1,
 ) -> Path:
-    """Run the plan to a pass; every step was proven."""
-    topology = PlanTopology(broker_settings=BROKER, controller_settings=SESSION)
-    workload = Workload((Topic(min_insync_replicas=2),), (producer,))
+    """Run the plan to a pass; every step was proven. Each log folder has a partition."""
+    topology = PlanTopology(
+        broker_settings=BROKER, controller_settings=SESSION, log_folders_per_broker=log_folders
+    )
+    workload = Workload((Topic(partitions=log_folders, min_insync_replicas=2),), (producer,))
     plan = Plan(1, topology=topology, workload=workload, steps=steps, quiet_after_ms=quiet_after_ms)
     result = run_plan(plan, tmp_path)
     folder = result.folder
@@ -142,6 +148,26 @@ def test_a_log_folder_fails_and_its_broker_is_started_on_a_sound_one(tmp_path: P
     ]
     assert elected[1]["leader"] != failed.node
     assert failed.node not in elected[1]["isr"]
+
+
+@pytest.mark.full
+def test_one_of_two_log_folders_fails_and_the_other_is_served_on(tmp_path: Path) -> None:
+    step = Step(1_500, f.FailFolder("leader of t-0", 7_000, folder=0))
+    folder = run((step,), 14_000, tmp_path, log_folders=2)
+    (failed,) = records(folder)
+    assert failed["proof"] == "the folder d0 has mode 000: it can no longer be opened"
+    assert reverts(folder)[1] == "the broker has met it; the folder d0 has mode 755 again; running"
+    events = read_traces(folder / "trace")
+    traced = {event.kind: event for event in events}
+    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed["node"]
+    assert traced[EventKind.LOG_FOLDER_FAILED].detail["folder"] == "d0"
+    assert traced[EventKind.REPLICAS_FAILED].detail["partitions"] == ["t-0"]
+    assert EventKind.NODE_STOPPED not in {
+        event.kind for event in events if event.node == failed["node"] and event.incarnation == 1
+    }
+    for broker in range(3):
+        for partition in ("t-0", "t-1"):
+            assert read_batches(folder / "segments" / f"broker-{broker}" / partition)
 
 
 def test_zookeeper_freezes_and_it_is_told_which_sessions_outlasted_that(tmp_path: Path) -> None:

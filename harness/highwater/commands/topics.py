@@ -10,6 +10,7 @@ from rich.text import Text
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.configs import describe_configs
+from highwater.cluster.log_folders import Described, described_log_folders, folder_of
 from highwater.cluster.topics import (
     TopicRefused,
     delete_topic,
@@ -24,7 +25,7 @@ from highwater.output import RESULTS, print_json, say
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import ConfigOwner, ConfigSource
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NO_LEADER
+from highwater_core.ids import NO_LEADER, TopicPartition
 from highwater_wire.kafka.messages import MetadataPartition, MetadataTopic
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC")]
@@ -54,17 +55,26 @@ def list_(run: Run = None, json: AsJson = False) -> None:
 
 
 def describe(topic: Name, run: Run = None, json: AsJson = False) -> None:
-    """Show each partition's leader, replicas and ISR, and the topic's configurations."""
+    """Show each partition's leader, replicas and ISR, and the topic's configurations.
+
+    Where brokers have several log folders, also the folder of each replica.
+    """
     cluster = Cluster.attach(run)
-    rows = [partition_row(each) for each in _partitions(describe_topic(cluster, topic))]
+    partitions = _partitions(describe_topic(cluster, topic))
+    rows = [partition_row(each) for each in partitions]
+    columns = ["partition", "leader", "leader_epoch", "replicas", "ISR", "offline"]
+    if len(cluster.topology.log_folders) > 1:
+        columns.append("log folders")
+        described = described_log_folders(cluster)
+        for row, each in zip(rows, partitions, strict=True):
+            row["log_folders"] = folder_cells(described, topic, each)
     entries = describe_configs(cluster, ConfigOwner(ConfigEntity.TOPIC, topic))
     source = int(ConfigSource.DYNAMIC_TOPIC_CONFIG)
     config = {each.name: each.value for each in entries if each.source == source}
     if json:
         print_json({"topic": topic, "partitions": rows, "config": config})
         return
-    columns = ("partition", "leader", "leader_epoch", "replicas", "ISR", "offline")
-    _print(columns, [[_cell(cell) for cell in row.values()] for row in rows])
+    _print(tuple(columns), [[_cell(cell) for cell in row.values()] for row in rows])
     for name, value in config.items():
         RESULTS.print(Text(f"{name}={value}"))
 
@@ -141,6 +151,12 @@ def partition_row(partition: MetadataPartition) -> dict[str, Any]:
         "isr": list(partition.isr),
         "offline": list(partition.offline_replicas),
     }
+
+
+def folder_cells(described: Described, topic: str, partition: MetadataPartition) -> list[str]:
+    """Return the log folder of each replica, in the order of the replicas."""
+    at = TopicPartition(topic, partition.partition)
+    return [folder_of(described, broker, at) for broker in partition.replicas]
 
 
 def _partitions(topic: MetadataTopic) -> list[MetadataPartition]:

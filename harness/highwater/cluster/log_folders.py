@@ -1,0 +1,49 @@
+"""Tells in which log folder each replica is, by what the brokers of a cluster describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from highwater.cluster.asking import ask_any
+from highwater.cluster.cluster import Cluster
+from highwater.errors import HarnessError
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_wire.kafka.log_dir_messages import DescribedLogDir, DescribeLogDirsRequest
+
+TIMEOUT_S = 5.0
+
+Described = Mapping[int, tuple[DescribedLogDir, ...]]
+"""The log folders that each broker described; a broker that did not answer is missing."""
+
+
+def described_log_folders(cluster: Cluster) -> Described:
+    """Ask every broker for its log folders."""
+    found: dict[int, tuple[DescribedLogDir, ...]] = {}
+    for broker in cluster.topology.broker_ids:
+        folders = _ask(cluster, broker)
+        if folders is not None:
+            found[broker] = folders
+    return found
+
+
+def _ask(cluster: Cluster, broker: NodeId) -> tuple[DescribedLogDir, ...] | None:
+    try:
+        response = ask_any(cluster, DescribeLogDirsRequest(None), TIMEOUT_S, (broker,))
+    except HarnessError:
+        return None
+    folders: tuple[DescribedLogDir, ...] = response.folders
+    return folders if response.error is ErrorCode.NONE else None
+
+
+def folder_of(described: Described, broker: int, at: TopicPartition) -> str:
+    """Return the name of the replica's log folder.
+
+    "failed": in none that serves, and one has failed. "unknown": the broker did not answer, or has
+    no such replica.
+    """
+    folders = described.get(broker, ())
+    for folder in folders:
+        if any(replica.topic_partition == at for replica in folder.replicas):
+            return folder.path.rpartition("/")[2]
+    return "failed" if any(folder.error is not ErrorCode.NONE for folder in folders) else "unknown"
