@@ -27,6 +27,7 @@ from highwater.faults.links import of_cluster as cluster_links
 from highwater.faults.on_containers import ContainerFaults
 from highwater.runs.plans.conditions import find_node
 from highwater_chaos.faults import Fault
+from highwater_checker.run_folder.intents import Intent
 from highwater_checker.run_folder.names import INTENTS
 
 MOMENTS = "moments"
@@ -61,11 +62,15 @@ class DyingIntentLog(IntentLog):
         super().__init__(path, time.monotonic_ns)
         self._moments = moments
 
-    def write(self, number: int, phase: str, **detail: Any) -> None:
-        self._moments.comes(f"{phase} is about to be written")
-        super().write(number, phase, **detail)
-        self._moments.phase = phase
-        self._moments.comes("written")
+    def _write(self, line: Intent[Fault]) -> None:
+        # Lines of no fault, as of a node's start, are moments within a fault's phase.
+        self._moments.comes(f"{line.phase} is about to be written")
+        super()._write(line)
+        if line.number:
+            self._moments.phase = line.phase
+            self._moments.comes("written")
+        else:
+            self._moments.comes(f"{line.phase} is written")
 
 
 def watch_the_engines_client(moments: Moments) -> None:

@@ -90,7 +90,7 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
 
         cluster.engine.api.kill(queues(cluster)["broker-1"])
         eventually(lambda: "broker-1" not in queues(cluster), within=30, what="the helper is gone")
-        assert "arrived before 80 ms" in slowed.revert()  # the undo proves that packets pass
+        assert " 0 % of" in slowed.revert()  # the undo proves that packets pass
         assert "0 % of" in narrowed.revert()
     finally:
         problems = faults.heal_all()
