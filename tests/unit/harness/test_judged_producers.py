@@ -14,6 +14,7 @@ from highwater.runs.judged.producing import RecordedProducer, Values, promised_b
 from highwater.runs.stock.recording import ClientHistory
 from highwater_checker.history import OperationType, decode
 from highwater_checker.run_folder.documents import PromisedProducer
+from highwater_checker.run_folder.histories import sends_in
 
 
 class FakeError:
@@ -124,6 +125,25 @@ def test_a_record_that_the_library_refuses_was_never_sent(
     producer.finish()
     _, outcome = decode((tmp_path / "p0.jsonl").read_bytes().splitlines())
     assert (outcome.type, outcome.error) == (OperationType.FAIL, "_QUEUE_FULL")
+
+
+def test_a_refused_record_can_be_given_again_and_its_value_is_no_failed_one(
+    library: list[FakeLibrary], tmp_path: Path
+) -> None:
+    """Found: users of librdkafka poll after a BufferError, and give it the same record again. The
+    value was refused as one that was sent before."""
+    producer = recorded(tmp_path)
+    library[0].is_full = True
+    with pytest.raises(BufferError):
+        producer.produce("orders", "a", partition=0)
+    library[0].is_full = False
+    producer.produce("orders", "a", partition=0)
+    library[0].callbacks[0](None, FakeMessage(0, 3))
+    producer.finish()
+    events = decode((tmp_path / "p0.jsonl").read_bytes().splitlines())
+    sends = sends_in({"p0": list(events)})
+    assert [(each.value, each.offset) for each in sends.acknowledged] == [("a", 3)]
+    assert sends.failed == ()
 
 
 @pytest.mark.usefixtures("library")

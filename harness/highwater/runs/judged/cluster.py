@@ -49,9 +49,11 @@ class JudgedCluster(Cluster):
         return self
 
     def stop(self) -> None:
-        if self._recording is not None:
-            self._recording.end()
-        super().stop()
+        try:
+            if self._recording is not None:
+                self._recording.end()
+        finally:
+            super().stop()
 
     # ------------------------------------------------------------ clients with a history
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import confluent_kafka
@@ -40,6 +41,15 @@ class Values:
                 raise ValueError(f"{value!r} was sent before: a run's values must be unique")
             self._sent.add(value)
 
+    def remove(self, value: str) -> None:
+        """Forget a value whose record was refused, so that it can be sent again."""
+        with self._lock:
+            self._sent.remove(value)
+
+    def __contains__(self, value: str) -> bool:
+        with self._lock:
+            return value in self._sent
+
 
 class RecordedProducer:
     """Produces as confluent_kafka.Producer does; safe from any thread.
@@ -56,6 +66,8 @@ class RecordedProducer:
         self._producer: Any = confluent_kafka.Producer(dict(config))
         self._history = history
         self._values = values
+        self._refused: dict[str, Callable[[], None]] = {}
+        """By the value of a record that librdkafka refused: writes that it was never sent."""
 
     def produce(
         self,
@@ -72,7 +84,7 @@ class RecordedProducer:
 
         Raises:
             ValueError: the value was sent before in this run, or the key is no UTF-8.
-            BufferError, KafkaException: librdkafka refused the record.
+            BufferError, KafkaException: librdkafka refused the record, which may be given again.
         """
         text = value if isinstance(value, str) else value.decode("utf-8", "replace")
         key_text = key.decode("utf-8") if isinstance(key, bytes) else key or ""
@@ -103,7 +115,10 @@ class RecordedProducer:
             )
         except (BufferError, KafkaException) as error:
             name = "_QUEUE_FULL" if isinstance(error, BufferError) else error.args[0].name()
-            write(OperationType.FAIL, operation, SEND, *place, error=name, key=key_text)
+            self._refused[text] = partial(
+                write, OperationType.FAIL, operation, SEND, *place, error=name, key=key_text
+            )
+            self._values.remove(text)
             raise
 
     def poll(self, timeout: float = 0) -> int:
@@ -115,8 +130,14 @@ class RecordedProducer:
         return int(self._producer.flush(timeout))
 
     def finish(self) -> None:
-        """Wait for outcomes within a bound, then end: later ones stay unknown."""
+        """Wait for outcomes within a bound, then end: later ones stay unknown.
+
+        Of a refused record that was given again, its value has the later send's outcome alone.
+        """
         self._producer.flush(_FINISH_WITHIN_S)
+        for value, write_that_it_failed in self._refused.items():
+            if value not in self._values:
+                write_that_it_failed()
         self._history.close()
         self._producer = _Ended()  # librdkafka's threads end with their producer
 

@@ -11,7 +11,7 @@ from highwater.errors import HarnessError
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.stock.libraries import ClientKind
-from highwater_chaos.plan import BadPlan, Plan, decode_plan
+from highwater_chaos.plan import BadPlan, Plan, decode_plan, problems_of
 
 if TYPE_CHECKING:
     from highwater.runs.plans.in_simulator import Ended
@@ -36,11 +36,22 @@ def run_plan(
     client: Highwater's own clients, or a stock library, in containers alone.
 
     Raises:
-        HarnessError: the plan cannot be run in that world; no node was started.
+        HarnessError: the plan cannot be run, or not in that world; no node was started.
     """
-    planned = read_plan(plan) if isinstance(plan, Path) else plan
+    planned = read_plan(plan) if isinstance(plan, Path) else _checked(plan)
     with Screen() as screen:
         return run_in(world, planned, lambda: RunFolder(folder), screen, client)
+
+
+def _checked(plan: Plan) -> Plan:
+    """Return the plan, which was made by a program, so that nobody has checked its values yet.
+
+    Raises:
+        HarnessError: it is possible in no world; the message says why.
+    """
+    if problems := problems_of(plan):
+        raise HarnessError("\n".join(f"plan: {each}" for each in problems))
+    return plan
 
 
 def read_plan(path: Path) -> Plan:
