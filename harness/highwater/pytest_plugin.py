@@ -37,6 +37,9 @@ _NEEDS_ENGINE = frozenset({"highwater_cluster", "highwater_module_cluster", "hig
 _NO_FAILURE = ("pass", "unknown")
 _NOT_REPORTED = pytest.StashKey[list[str]]()
 """Verdicts that no test's report has yet."""
+_HAS_ENDED = pytest.StashKey[bool]()
+"""Whether the session has ended. Clusters that are up then, as after Ctrl-C, belong to a test that
+has no report any more."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "without judging",
     )
     config.stash[_NOT_REPORTED] = []
+    config.stash[_HAS_ENDED] = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Note that the session has ended, before pytest ends the fixtures of an interrupted test."""
+    session.config.stash[_HAS_ENDED] = True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -160,7 +170,7 @@ def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
         cluster.start()
         (cluster.folder / "test.txt").write_text(request.node.nodeid + "\n", encoding="utf-8")
         yield cluster
-        if wanted.verdict_in:
+        if wanted.verdict_in and not request.config.stash[_HAS_ENDED]:
             _judge(request, cluster, wanted.verdict_in)
 
 
