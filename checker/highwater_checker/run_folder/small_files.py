@@ -22,6 +22,7 @@ from highwater_checker.run_folder.documents import (
     Document,
     Excused,
     Promises,
+    WrittenFile,
 )
 from highwater_checker.run_folder.evidence_files import not_as_written
 from highwater_checker.run_folder.histories import processes_in, torn_while_alive
@@ -61,6 +62,10 @@ class SmallFiles:
         return looks[-1] if looks and self.last_look_is_final else self.final_look
 
 
+def _has_digest(written: int | WrittenFile) -> bool:
+    return isinstance(written, WrittenFile)
+
+
 def read_small_files(folder: Path) -> SmallFiles:
     """Return what the run's folder holds; what is damaged or missing is in `unread`."""
     unread: list[str] = []
@@ -68,8 +73,12 @@ def read_small_files(folder: Path) -> SmallFiles:
     if promises is not None and promises.format_version > FORMAT_VERSION:
         unread.append(f"{PROMISES.name}: of a later format, {promises.format_version}")
     kept = () if promises is None else promises.kept
-    written = read_document(FILES, folder, unread, is_needed=False) or {}
-    unread += not_as_written(folder, kept, written)
+    written = read_document(FILES, folder, unread, is_needed=False)
+    if promises is not None and written is not None and FILES.name in kept:
+        is_whole = PROMISES.name in written and all(map(_has_digest, written.values()))
+        if promises.format_version > 1 and not is_whole:
+            unread.append(f"{FILES.name}: it lacks digests of files of evidence")
+    unread += not_as_written(folder, kept, written or {})
     history = folder / names.HISTORY
     return SmallFiles(
         promises=promises,

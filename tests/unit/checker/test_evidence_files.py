@@ -109,3 +109,19 @@ def test_a_list_of_the_first_format_has_sizes_alone(run: Path) -> None:
     assert judge_run(run).outcome is Outcome.PASS
     (run / "history" / "c0.jsonl").write_bytes(b"")
     assert "history/c0.jsonl: 0 bytes, where " in said(judge_run(run))
+
+
+@pytest.mark.parametrize("list_of_files", [b"{}", b'{"promises.json": 1}'])
+def test_a_list_without_digests_proves_nothing_of_a_run_that_promised_one(
+    run: Path, list_of_files: bytes
+) -> None:
+    """Found: with an emptied list, any file could be edited, and the run passed."""
+    promises = PROMISES.read(run)
+    assert promises is not None
+    write(run / PROMISES.name, PROMISES.encode(replace(promises, kept=(FILES.name,))))
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    assert judge_run(run).outcome is Outcome.PASS
+    write(run / FILES.name, list_of_files)
+    verdict = judge_run(run)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "files.json: it lacks digests of files of evidence" in said(verdict)
