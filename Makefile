@@ -26,7 +26,7 @@ MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
-.PHONY: fuzz mutate client-suites
+.PHONY: fuzz mutate clients client-suites
 .PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
@@ -93,6 +93,11 @@ fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was s
 
 mutate: setup ## Change node code in small ways, one at a time; what no test notices is listed.
 	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
+
+clients: setup engine ## Run what each stock client does, and record it for docs/reference/clients.md.
+	@scripts/test-tools
+	HIGHWATER_RECORD_CLIENTS=1 $(BIN)/pytest -n 0 --full $(PYTEST_ARGS) \
+	  tests/integration/test_every_stock_client.py; code=$$?; scripts/generate-docs; exit $$code
 
 client-suites: setup engine ## Run kafka-python's own integration tests against a cluster.
 	$(BIN)/python -m tests.client_suites

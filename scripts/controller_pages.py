@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_args
 
-from markdown_pages import documented, one_line, page, table
-
 from highwater_controller import controller, controller_events, waiting_jobs
 from highwater_controller.controller import Controller
 from highwater_controller.controller_events import (
@@ -27,6 +25,7 @@ from highwater_controller.logic.partition_states import PartitionEffect, Partiti
 from highwater_controller.logic.replica_states import ReplicaEffect, ReplicaState
 from highwater_controller.waiting_jobs import WaitingJobs
 from highwater_core.messages import ControllerCommand
+from scripts.markdown_pages import documented, one_line, page, table
 
 # ---------------------------------------------------------------- state machines
 

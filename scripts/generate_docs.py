@@ -1,4 +1,4 @@
-"""Writes the pages of PAGES into docs/reference, from the code alone.
+"""Writes the pages of PAGES into docs/reference, from the code and from recorded runs of clients.
 
 With --check it writes nothing, and exits with 1 when a page differs from the code.
 """
@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from controller_pages import controller_events_page, state_machines_page
-from markdown_pages import documented, one_line, page, table
 
 from highwater.faults.kinds import KINDS
 from highwater_broker.settings import BrokerSettings
@@ -36,6 +34,10 @@ from highwater_core.settings import PREFIX
 from highwater_simulator.unsupported import REASONS as NOT_SIMULATED
 from highwater_wire.kafka.messages import ApiKey
 from highwater_wire.kafka.versions import REPLICATION_PROFILE, VERSION_PROFILE, VersionProfile
+from scripts.clients_page import clients_page
+from scripts.controller_pages import controller_events_page, state_machines_page
+from scripts.markdown_pages import documented, one_line, page, table
+from tests.clients.runs import read_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -431,6 +433,7 @@ PAGES = {
     "faults.md": faults_page,
     "state-machines.md": state_machines_page,
     "controller-events.md": controller_events_page,
+    "clients.md": lambda: clients_page(read_runs()),
     "plan.schema.json": lambda: plan_schema().decode(),
 }
 

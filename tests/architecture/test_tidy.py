@@ -17,6 +17,9 @@ from highwater_controller.logic import partition_states, replica_states
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, Preset
 from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_core.messages import ControllerCommand
+from tests.clients.runs import read_runs
+from tests.clients.steps import STEPS
+from tests.clients.table import CLIENTS, ROW_NAMES, Client
 
 ROOT = Path(__file__).parents[2]
 FUNCTION_LINES_MAX = 70
@@ -247,3 +250,21 @@ def test_every_heading_of_the_protocol_that_the_code_cites_is_there() -> None:
         if " ".join(cited.split()) not in headings
     ]
     assert missing == []
+
+
+def test_every_row_of_the_stock_clients_is_recorded() -> None:
+    """`make clients` runs the rows and records them."""
+    assert [run.row for run in read_runs()] == list(ROW_NAMES)
+
+
+@pytest.mark.parametrize(
+    "client", [client for client in CLIENTS if client.is_pinned], ids=lambda client: client.name
+)
+def test_a_stock_client_is_recorded_with_its_version_and_what_it_has(client: Client) -> None:
+    """A row whose client or program is another now is to be run again."""
+    tried = {name for name in STEPS if name not in client.lacks}
+    for run in read_runs():
+        if run.client == client.name and run.outcome != "not here":
+            assert run.version == client.program.version()
+            assert set(run.steps) == tried
+            assert tuple(run.codecs) == client.codecs

@@ -199,18 +199,28 @@ def admin(scene: Scene) -> Iterator[None]:
     assert program.told("is_there") == [False]
 
 
-def transactional(scene: Scene) -> Iterator[None]:
-    """Transactions are not supported: the first request of one says so, and the client believes."""
-    program = scene.start("transactional", scene.new_topic(1))
+def refused(scene: Scene, step: str) -> Iterator[None]:
+    """It is not supported: the first request says so, and the client tells its user."""
+    program = scene.start(step, scene.new_topic(1))
     for _ in range(3):
         yield
     program.end()
-    (refused,) = program.told("refused")
-    assert refused
+    (refusal,) = program.told("refused")
+    assert refusal
+
+
+def transactional(scene: Scene) -> Iterator[None]:
+    yield from refused(scene, "transactional")
+
+
+def newer_group(scene: Scene) -> Iterator[None]:
+    """A group of the newer protocol (KIP-848)."""
+    yield from refused(scene, "newer_group")
 
 
 STEPS = {
-    step.__name__: step for step in (produce, idempotent, assign, seek, group, admin, transactional)
+    step.__name__: step
+    for step in (produce, idempotent, assign, seek, group, admin, transactional, newer_group)
 }
 
 

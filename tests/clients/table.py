@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 from bench.apache_kafka.jars import KafkaMissing, ensure_jars
 from highwater.cluster.images.content_hash import content_hash
 from highwater.project import project_root
+from tests.clients.runs import Row
 
 PROGRAMS = Path(__file__).with_name("programs")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -26,40 +28,52 @@ class ClientMissing(Exception):
 
 
 @dataclass(frozen=True)
-class Made:
-    """A client's program, ready to run: `command STEP BOOTSTRAP TOPIC GROUP SINCE_MS`."""
+class Program:
+    """How a client is had: its version, and a command that runs its program.
 
-    command: Sequence[str]
-    version: str
+    Both raise ClientMissing.
+    """
+
+    version: Callable[[], str]
+    command: Callable[[], Sequence[str]]
+    """Returns `PROGRAM`, which is run as `PROGRAM STEP BOOTSTRAP TOPIC GROUP SINCE_MS`."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """A row of the table."""
+    """A client and version of the table."""
 
     name: str
-    make: Callable[[], Made]
+    program: Program
     codecs: Sequence[str] = CODECS
-    lacks: Sequence[str] = ()
+    lacks: Sequence[str] = ("newer_group",)
     """Steps that the client has nothing for."""
     is_required: bool = True
     """Whether Debian, PyPI or Maven has it: such a client may not be missing where CI runs."""
+    is_pinned: bool = True
+    """Whether this repository names the version; else the machine has one."""
     is_quick: bool = False
-    """Whether every run of the tests has it, not only the full ones."""
+    """Whether every run of the tests has it in a group, not only the full ones."""
 
 
-def in_python(package: str, program: str) -> Callable[[], Made]:
+def in_python(package: str, program: str) -> Program:
     command = (sys.executable, str(PROGRAMS / f"{program}_program.py"))
-    return lambda: Made(command, version(package))
+    return Program(lambda: version(package), lambda: command)
 
 
-def kcat() -> Made:
-    program = shutil.which("kcat")
-    if program is None:
-        raise ClientMissing("kcat is not installed: run scripts/test-tools")
-    first = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stdout
-    number = first.partition("Version ")[2].split()[0]
-    return Made((sys.executable, str(PROGRAMS / "kcat_program.py")), number)
+def kcat() -> Program:
+    def number() -> str:
+        told = [tool("kcat"), "-V"]
+        first = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+        kcats = first.partition("Version ")[2].split()[0]
+        librdkafkas = first.partition("librdkafka ")[2].split()[0]
+        return f"{kcats} (librdkafka {librdkafkas})"
+
+    def command() -> Sequence[str]:
+        tool("kcat")
+        return (sys.executable, str(PROGRAMS / "kcat_program.py"))
+
+    return Program(number, command)
 
 
 def tool(name: str) -> str:
@@ -97,8 +111,8 @@ def built(source: Path, *command: str) -> Path:
     return folder
 
 
-def in_java(number: str) -> Callable[[], Made]:
-    def make() -> Made:
+def in_java(number: str) -> Program:
+    def command() -> Sequence[str]:
         try:
             jars = ensure_jars(PROGRAMS / "java" / "pom.xml", kafka_version=number)
         except KafkaMissing as missing:
@@ -113,47 +127,55 @@ def in_java(number: str) -> Callable[[], Made]:
             check=False,
         )
         assert compiled.returncode == 0, compiled.stderr
-        return Made(
-            (
-                tool("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-                "-cp", f"{classes}:{class_path}", "JavaProgram",
-            ),
-            number,
+        return (
+            tool("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp", f"{classes}:{class_path}", "JavaProgram",
         )  # fmt: skip
 
-    return make
+    return Program(lambda: number, command)
 
 
-def in_go(module: str, program: str) -> Callable[[], Made]:
-    def make() -> Made:
-        folder = built(PROGRAMS / "go", tool("go"), "build", "-o", "bin/", "./franz", "./sarama")
+def in_go(module: str, program: str) -> Program:
+    def number() -> str:
         lines = (PROGRAMS / "go" / "go.mod").read_text().splitlines()
-        (number,) = (line.split()[1] for line in lines if line.split()[:1] == [module])
-        return Made((str(folder / "bin" / program),), number.removeprefix("v"))
+        (found,) = (line.split()[1] for line in lines if line.split()[:1] == [module])
+        return found.removeprefix("v")
 
-    return make
+    def command() -> Sequence[str]:
+        folder = built(PROGRAMS / "go", tool("go"), "build", "-o", "bin/", "./franz", "./sarama")
+        return (str(folder / "bin" / program),)
 
-
-def kafkajs() -> Made:
-    folder = built(PROGRAMS / "node", tool("npm"), "ci", "--no-audit", "--no-fund")
-    locked = json.loads((PROGRAMS / "node" / "package-lock.json").read_text())
-    number = locked["packages"]["node_modules/kafkajs"]["version"]
-    return Made((tool("node"), str(folder / "program.js")), number)
+    return Program(number, command)
 
 
-KILLS = ("leader", "coordinator")
-"""What a broker is that dies half way: of the topics, or of the group."""
+def kafkajs() -> Program:
+    def number() -> str:
+        locked = json.loads((PROGRAMS / "node" / "package-lock.json").read_text())
+        return str(locked["packages"]["node_modules/kafkajs"]["version"])
+
+    def command() -> Sequence[str]:
+        folder = built(PROGRAMS / "node", tool("npm"), "ci", "--no-audit", "--no-fund")
+        return (tool("node"), str(folder / "program.js"))
+
+    return Program(number, command)
+
 
 CLIENTS = (
-    Client("librdkafka", in_python("confluent-kafka", "confluent")),
+    Client("librdkafka", in_python("confluent-kafka", "confluent"), is_quick=True),
     Client("kafka-python", in_python("kafka-python", "kafka_python")),
     Client("aiokafka", in_python("aiokafka", "aiokafka")),
-    Client("kcat", kcat, lacks=("admin", "transactional")),
+    Client("kcat", kcat(), lacks=("admin", "transactional", "newer_group"), is_pinned=False),
     Client("java-2.8", in_java("2.8.2")),
-    Client("java-3.9", in_java("3.9.1")),
-    Client("java-4.1", in_java("4.1.2")),
+    Client("java-3.9", in_java("3.9.1"), lacks=()),
+    Client("java-4.1", in_java("4.1.2"), lacks=()),
     Client("franz-go", in_go("github.com/twmb/franz-go", "franz"), is_required=False),
     Client("sarama", in_go("github.com/IBM/sarama", "sarama"), is_required=False),
-    Client("kafkajs", kafkajs, ("none", "gzip"), ("assign",), is_required=False),
+    Client("kafkajs", kafkajs(), ("none", "gzip"), ("assign", "newer_group"), is_required=False),
 )
+
+KILLED = ("nobody", "leader", "coordinator")
+"""What the broker is that dies half way: of the client's topics, or of its group."""
+
+ROWS = tuple(product(CLIENTS, KILLED))
+ROW_NAMES = tuple(Row(client.name, killed) for client, killed in ROWS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -24,6 +25,8 @@ from lines import (
     run,
     tell,
 )
+
+STOP_WITHIN_S = 30.0
 
 
 async def at_half() -> None:
@@ -87,6 +90,24 @@ def consumer_of(at: At, group_id: str | None = None) -> AIOKafkaConsumer:
     )
 
 
+@asynccontextmanager
+async def member_of(at: At) -> AsyncIterator[AIOKafkaConsumer]:
+    """Give a member of the group, and stop it.
+
+    Its stop (aiokafka 0.14) now and then never returns after its coordinator has died: it is given
+    up then, and the program says so.
+    """
+    consumer = consumer_of(at, at.group)
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        try:
+            await asyncio.wait_for(consumer.stop(), STOP_WITHIN_S)
+        except TimeoutError:
+            tell(note=f"a member's stop() was given up after {STOP_WITHIN_S:g} s")
+
+
 async def assign(at: At) -> None:
     async with consumer_of(at) as consumer:
         consumer.assign([TopicPartition(at.topic, 0)])
@@ -95,7 +116,7 @@ async def assign(at: At) -> None:
 
 
 async def group(at: At) -> None:
-    async with consumer_of(at, at.group) as consumer:
+    async with member_of(at) as consumer:
         consumer.subscribe([at.topic])
         await read(consumer)
 

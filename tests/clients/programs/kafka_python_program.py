@@ -14,7 +14,7 @@ from kafka.admin import (
     NewPartitions,
     NewTopic,
 )
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 from lines import (
     ACKS,
     CODECS,
@@ -115,27 +115,42 @@ def seek(at: At) -> None:
 
 
 def admin(at: At) -> None:
-    asked = KafkaAdminClient(bootstrap_servers=at.bootstrap)
+    def new_client() -> Any:
+        return KafkaAdminClient(bootstrap_servers=at.bootstrap)
+
+    clients = [new_client()]
     made = f"{at.topic}-made"
 
-    def told(ask: Callable[[], Any]) -> Any:
-        return asked_again(ask, KafkaConnectionError)
+    def told(ask: Callable[[Any], Any]) -> Any:
+        """Ask again. A client whose controller has died never looks for another: a new one does."""
+
+        def once() -> Any:
+            try:
+                return ask(clients[-1])
+            except UnknownBrokerIdError:
+                tell(note="an admin client went on to ask a dead broker; a new client was made")
+                clients.append(new_client())
+                raise
+
+        return asked_again(once, (KafkaConnectionError, UnknownBrokerIdError))
 
     def partitions() -> int:
-        (topic,) = told(lambda: asked.describe_topics([made]))
+        (topic,) = told(lambda asked: asked.describe_topics([made]))
         return len(topic["partitions"])
 
-    asked.create_topics([NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})])
+    new_topic = NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})
+    clients[-1].create_topics([new_topic])
     tell(partitions=partitions())
     half()
     resources = [ConfigResource(ConfigResourceType.TOPIC, made)]
-    configs = told(lambda: asked.describe_configs(resources))
+    configs = told(lambda asked: asked.describe_configs(resources))
     tell(retention_ms=configs["topic"][made]["retention.ms"]["value"])
-    told(lambda: asked.create_partitions({made: NewPartitions(4)}))
+    told(lambda asked: asked.create_partitions({made: NewPartitions(4)}))
     tell(partitions=partitions())
-    told(lambda: asked.delete_topics([made]))
-    tell(is_there=made in told(asked.list_topics))
-    asked.close()
+    told(lambda asked: asked.delete_topics([made]))
+    tell(is_there=made in told(lambda asked: asked.list_topics()))
+    for client in clients:
+        client.close()
 
 
 def transactional(at: At) -> None:

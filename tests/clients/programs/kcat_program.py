@@ -6,7 +6,19 @@ import subprocess
 import threading
 import time
 
-from lines import ACKS, CODECS, PACE_S, PADDING, RECORDS, At, half, is_stopped, run, tell
+from lines import (
+    ACKS,
+    CODECS,
+    PACE_S,
+    PADDING,
+    RECORDS,
+    At,
+    asked_again,
+    half,
+    is_stopped,
+    run,
+    tell,
+)
 
 
 def writer(at: At) -> list[str]:
@@ -95,21 +107,14 @@ def group(at: At) -> None:
 def seek(at: At) -> None:
     reader = ["kcat", "-b", at.bootstrap, "-C", "-t", at.topic, "-p", "0", "-q"]
     for second in (10, 15):
-        done = subprocess.run(
-            [
-                *reader,
-                "-o",
-                f"s@{at.since_ms + second * 1000}",
-                "-c",
-                "1",
-                "-f",
-                "%o %s\n",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        offset, value = done.stdout.split()
+        since = f"s@{at.since_ms + second * 1_000}"
+        command = [*reader, "-o", since, "-c", "1", "-f", "%o %s\n"]
+
+        def asked(command: list[str] = command) -> str:
+            return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+        # kcat ends where the leader is dead that it asks for the offset.
+        offset, value = asked_again(asked, subprocess.CalledProcessError).split()
         tell(asked=second, offset=int(offset), value=value)
         if second == 10:
             half()

@@ -44,6 +44,7 @@ public final class JavaProgram {
       case "seek" -> seek();
       case "admin" -> admin();
       case "transactional" -> transactional();
+      case "newer_group" -> newerGroup();
       default -> throw new IllegalArgumentException(arguments[0]);
     }
   }
@@ -67,11 +68,14 @@ public final class JavaProgram {
     return new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
   }
 
-  private static KafkaConsumer<String, String> consumer() {
+  private static KafkaConsumer<String, String> consumer(String... settings) {
     Properties properties = new Properties();
     properties.put("bootstrap.servers", bootstrap);
     properties.put("group.id", group);
     properties.put("auto.offset.reset", "earliest");
+    for (int index = 0; index < settings.length; index += 2) {
+      properties.put(settings[index], settings[index + 1]);
+    }
     return new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
   }
 
@@ -192,6 +196,18 @@ public final class JavaProgram {
   private static void transactional() {
     try (var producer = producer("transactional.id", group)) {
       producer.initTransactions();
+    } catch (KafkaException refused) {
+      tell("\"refused\": \"" + refused.getClass().getName() + "\"");
+    }
+  }
+
+  /** Polls for ten seconds and no longer: a consumer that is not refused would poll for ever. */
+  private static void newerGroup() {
+    try (var consumer = consumer("group.protocol", "consumer")) {
+      consumer.subscribe(List.of(topic));
+      for (int poll = 0; poll < 100; poll++) {
+        consumer.poll(Duration.ofMillis(100));
+      }
     } catch (KafkaException refused) {
       tell("\"refused\": \"" + refused.getClass().getName() + "\"");
     }

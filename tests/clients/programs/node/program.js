@@ -4,6 +4,8 @@ const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
 
 const RECORDS = 40;
 const PACE_MS = 25;
+const ATTEMPTS = 100;
+const ATTEMPTS_PAUSE_MS = 200;
 const [step, bootstrap, topic, groupId, sinceMs] = process.argv.slice(2);
 const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.WARN });
 
@@ -14,6 +16,18 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function half() {
   tell({ at: "half" });
   await spoken();
+}
+
+// Admin clients fail with an error that they call retriable where a broker has died that they ask.
+async function askedAgain(ask) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!error.retriable || attempt === ATTEMPTS) throw error;
+      await pause(ATTEMPTS_PAUSE_MS);
+    }
+  }
 }
 
 async function produce() {
@@ -75,7 +89,8 @@ async function seek() {
     },
   });
   for (const second of [10, 15]) {
-    const found = await admin.fetchTopicOffsetsByTimestamp(topic, Number(sinceMs) + second * 1000);
+    const since = Number(sinceMs) + second * 1000;
+    const found = await askedAgain(() => admin.fetchTopicOffsetsByTimestamp(topic, since));
     const offset = found.find((one) => one.partition === 0).offset;
     consumer.seek({ topic, partition: 0, offset });
     while (!(offset in values)) await pause(PACE_MS);
@@ -92,22 +107,21 @@ async function admin() {
   const made = `${topic}-made`;
   const configEntries = [{ name: "retention.ms", value: "60000" }];
   const partitions = async () =>
-    (await asked.fetchTopicMetadata({ topics: [made] })).topics[0].partitions.length;
+    (await askedAgain(() => asked.fetchTopicMetadata({ topics: [made] }))).topics[0].partitions.length;
   await asked.createTopics({
     topics: [{ topic: made, numPartitions: 3, replicationFactor: 2, configEntries }],
   });
   tell({ partitions: await partitions() });
   await half();
-  const configs = await asked.describeConfigs({
-    includeSynonyms: false,
-    resources: [{ type: 2, name: made }],
-  });
+  const resources = [{ type: 2, name: made }];
+  const configs = await askedAgain(() => asked.describeConfigs({ includeSynonyms: false, resources }));
   const entries = configs.resources[0].configEntries;
   tell({ retention_ms: entries.find((entry) => entry.configName === "retention.ms").configValue });
-  await asked.createPartitions({ topicPartitions: [{ topic: made, count: 4 }] });
+  const topicPartitions = [{ topic: made, count: 4 }];
+  await askedAgain(() => asked.createPartitions({ topicPartitions }));
   tell({ partitions: await partitions() });
-  await asked.deleteTopics({ topics: [made] });
-  tell({ is_there: (await asked.listTopics()).includes(made) });
+  await askedAgain(() => asked.deleteTopics({ topics: [made] }));
+  tell({ is_there: (await askedAgain(() => asked.listTopics())).includes(made) });
   await asked.disconnect();
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -126,10 +127,12 @@ func seek(at At) {
 	admin := kadm.NewClient(client(at))
 	defer admin.Close()
 	for _, second := range []int64{10, 15} {
-		listed, err := admin.ListOffsetsAfterMilli(background, at.SinceMs+second*1_000, at.Topic)
-		Must(err)
-		found, _ := listed.Lookup(at.Topic, 0)
-		Must(found.Err)
+		// The client gives up while the leader is dead that it asks.
+		found := AskedAgain(func() (kadm.ListedOffset, error) {
+			listed, err := admin.ListOffsetsAfterMilli(background, at.SinceMs+second*1_000, at.Topic)
+			found, _ := listed.Lookup(at.Topic, 0)
+			return found, errors.Join(err, found.Err)
+		})
 		consumer := client(at, from(at, kgo.NewOffset().At(found.Offset)))
 		var records []*kgo.Record
 		for len(records) == 0 {

@@ -13,6 +13,9 @@ import (
 const (
 	Records = 40
 	Pace    = 25 * time.Millisecond
+
+	attempts      = 100
+	attemptsPause = 200 * time.Millisecond
 )
 
 var Padding = strings.Repeat(" padding", 40)
@@ -49,6 +52,17 @@ func Must(err error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// AskedAgain asks until there is no error: while a dead broker is asked, where a client does not.
+func AskedAgain[Answer any](ask func() (Answer, error)) Answer {
+	answer, err := ask()
+	for attempt := 1; err != nil && attempt < attempts; attempt++ {
+		time.Sleep(attemptsPause)
+		answer, err = ask()
+	}
+	Must(err)
+	return answer
 }
 
 func Run(steps map[string]func(At)) {

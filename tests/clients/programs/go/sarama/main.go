@@ -154,13 +154,11 @@ func seek(at At) {
 	consumer, err := sarama.NewConsumerFromClient(client)
 	Must(err)
 	for _, second := range []int64{10, 15} {
-		offset, err := client.GetOffset(at.Topic, 0, at.SinceMs+second*1_000)
 		// The client has one try; the leader is asked again once metadata knows another.
-		for err != nil {
-			time.Sleep(Pace)
+		offset := AskedAgain(func() (int64, error) {
 			client.RefreshMetadata(at.Topic)
-			offset, err = client.GetOffset(at.Topic, 0, at.SinceMs+second*1_000)
-		}
+			return client.GetOffset(at.Topic, 0, at.SinceMs+second*1_000)
+		})
 		partition, err := consumer.ConsumePartition(at.Topic, 0, offset)
 		Must(err)
 		record := <-partition.Messages()
@@ -172,28 +170,40 @@ func seek(at At) {
 	}
 }
 
+// The admin client goes on to ask brokers that have died, the controller too: both are its user's.
 func admin(at At) {
-	asked, err := sarama.NewClusterAdmin(at.Brokers, configured(plain))
+	client, err := sarama.NewClient(at.Brokers, configured(plain))
 	Must(err)
+	asked, err := sarama.NewClusterAdminFromClient(client)
+	Must(err)
+	ofController := func(ask func() error) {
+		AskedAgain(func() (bool, error) {
+			err := ask()
+			if err != nil {
+				client.RefreshController()
+			}
+			return err == nil, err
+		})
+	}
 	made, hour := at.Topic+"-made", "60000"
 	tellPartitions := func() {
-		topics, err := asked.DescribeTopics([]string{made})
-		Must(err)
+		topics := AskedAgain(func() ([]*sarama.TopicMetadata, error) {
+			return asked.DescribeTopics([]string{made})
+		})
 		Tell(Facts{"partitions": len(topics[0].Partitions)})
 	}
 	Must(asked.CreateTopic(made, &sarama.TopicDetail{NumPartitions: 3, ReplicationFactor: 2,
 		ConfigEntries: map[string]*string{"retention.ms": &hour}}, false))
 	tellPartitions()
 	Half()
-	configs, err := asked.DescribeConfig(
-		sarama.ConfigResource{Type: sarama.TopicResource, Name: made, ConfigNames: []string{"retention.ms"}})
-	Must(err)
+	retention := sarama.ConfigResource{
+		Type: sarama.TopicResource, Name: made, ConfigNames: []string{"retention.ms"}}
+	configs := AskedAgain(func() ([]sarama.ConfigEntry, error) { return asked.DescribeConfig(retention) })
 	Tell(Facts{"retention_ms": configs[0].Value})
-	Must(asked.CreatePartitions(made, 4, nil, false))
+	ofController(func() error { return asked.CreatePartitions(made, 4, nil, false) })
 	tellPartitions()
-	Must(asked.DeleteTopic(made))
-	topics, err := asked.ListTopics()
-	Must(err)
+	ofController(func() error { return asked.DeleteTopic(made) })
+	topics := AskedAgain(asked.ListTopics)
 	_, isThere := topics[made]
 	Tell(Facts{"is_there": isThere})
 	Must(asked.Close())
