@@ -5,7 +5,6 @@ A cluster costs more than a fault, so a plan has as many faults as do not distur
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -122,7 +121,8 @@ def test_a_disk_is_emptied_a_session_expires_zookeeper_is_away_and_connections_b
     assert 1 in {event.node for event in lost}  # also nodes that are slow to find ZooKeeper again
     assert away.proof == "exit code 137, no answer to ruok"
     lines = (folder / "intent.jsonl").read_text().splitlines()
-    seen = [line.get("seen", "") for line in map(json.loads, lines)]
-    # On a slow machine sessions end before their nodes have found ZooKeeper again.
-    assert any(re.search(r"has [0-5] of [45] sessions from before", each) for each in seen)
+    (counts,) = re.findall(r"has (\d) of ([45]) sessions from before", "\n".join(lines))
+    kept, before = map(int, counts)
+    # On a slow machine a session ends before its node has found ZooKeeper again; the node says so.
+    assert before - kept <= len(lost) - 1  # one is of the session that the plan ended
     assert "seen to be gone at both ends" in reset.proof

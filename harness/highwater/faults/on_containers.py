@@ -56,7 +56,9 @@ class ContainerFaults:
             clients=clients,
             points=FailPointFaults(cluster, self._start_node),
             disks=FullDisks(cluster, nodes.may_have_ended),
-            links=ClusterLinks(cluster, lambda why: intents.write(0, Phase.NOT_RENEWED, why=why)),
+            links=ClusterLinks(
+                cluster, lambda why: intents.write(NO_FAULT, Phase.NOT_RENEWED, why=why)
+            ),
             sessions=sessions,
             zookeeper=ServerFaults(cluster, sessions, self._start_node),
             topics=TopicWork(cluster),
@@ -78,7 +80,7 @@ class ContainerFaults:
         elif any(kind.better_with for kind in kinds):
             why_not = self._rooms.links.try_to_get_ready()
             if why_not:
-                self._intents.write(0, Phase.NO_HELPERS, why=why_not)
+                self._intents.write(NO_FAULT, Phase.NO_HELPERS, why=why_not)
 
     def lead_ms(self, fault: f.Fault) -> int:
         """Return how much earlier than it is to act the fault must be begun, ms."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from highwater.output import printable
 from highwater_checker.invariants.acknowledged_records import CHECK as ACKNOWLEDGED
 from highwater_checker.verdict import Outcome, Verdict
 
@@ -22,7 +23,7 @@ def say_verdict(test: str, folder: Path, verdict: Verdict) -> str:
     if len(findings) > MOST_REASONS:
         lines.append(f"  ... and {len(findings) - MOST_REASONS} more in verdict.json")
     if verdict.outcome is Outcome.PASS:
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
     clean = [each for each in verdict.checks if not each.findings and not each.unread]
     checked = [f"{each.check}, {each.examined} examined" for each in clean if each.examined]
     lines += [f"  checked, nothing found: {each}" for each in checked]
@@ -34,4 +35,4 @@ def say_verdict(test: str, folder: Path, verdict: Verdict) -> str:
     lines += [f"  evidence missing: {each}" for each in unread]
     unmet = [f"{each.name}: {each.evidence}" for each in verdict.requirements if not each.met]
     lines += [f"  not met: {each}" for each in unmet]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
