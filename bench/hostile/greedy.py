@@ -7,6 +7,7 @@ import random
 import struct
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -95,12 +96,17 @@ def ask_for_many_topics(target: Target, rng: random.Random) -> None:
 
 
 def pipeline_large_requests(target: Target, rng: random.Random) -> None:
-    """Sixty-four requests, each as large as one may be, on one connection at once."""
-    with target.any_broker(rng) as client:
-        client.send(_largest_frames(target.topic, rng.randrange(3)) * 64)
+    """Sixty-four requests, each as large as one may be, on one connection at once.
+
+    Answers are read meanwhile: a broker takes no more requests from a client that does not read.
+    """
+    frames = _largest_frames(target.topic, rng.randrange(3)) * 64
+    with ThreadPoolExecutor(1) as sender, target.any_broker(rng) as client:
+        sent = sender.submit(client.send, frames)
         try:
             for _ in range(64):
                 client.receive_frame()
+            sent.result()
         except ConnectionClosed:
             return
 

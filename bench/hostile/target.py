@@ -11,7 +11,7 @@ from highwater.cluster.wire_client import WireClient
 from highwater_core.ids import Endpoint
 from highwater_wire.kafka.messages import MetadataRequest
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import nan
+from math import ceil, nan
 from pathlib import Path
 from textwrap import shorten
 
@@ -23,6 +23,9 @@ from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
 _LONGEST_TEXT = 90
 _MOST_INLINE = 4
 """Marks whose texts fit beside their lines; with more marks each gets a number, listed below."""
+_MOST_LISTED = 80
+"""Marks listed below the picture; the plan and the intents have all."""
+_LIST_COLUMNS, _LISTED_ROW_IN = 2, 0.16
 _BIN_S = 0.1
 _DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
 _BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
@@ -51,7 +54,7 @@ class RunPicture:
 def draw(run: RunPicture, path: Path) -> None:
     """Write the picture as PNG."""
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(12, 8.5), layout="constrained")
+        figure = Figure(figsize=(12, 8.5 + _list_height_in(run.faults)), layout="constrained")
         rate, lanes, offsets = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 3))
         figure.suptitle(run.title, fontsize=12, x=0.01, ha="left")
         _draw_rate(rate, run)
@@ -120,15 +123,24 @@ def _short(text: str) -> str:
     return shorten(text, _LONGEST_TEXT, placeholder=" ...")
 
 
+def _list_height_in(faults: Sequence[Fault]) -> float:
+    """Return the height that the list adds, in inches: the axes keep theirs."""
+    if len(faults) <= _MOST_INLINE:
+        return 0.0
+    return ceil(min(len(faults), _MOST_LISTED + 1) / _LIST_COLUMNS) * _LISTED_ROW_IN
+
+
 def _list_faults(figure: Figure, faults: Sequence[Fault]) -> None:
-    """Write the marks' texts, by number, below the picture."""
+    """Write the first marks' texts, by number, below the picture."""
     listed = [
         f"{index}  {fault.time_s:.1f} s  {_short(fault.text)}"
-        for index, fault in enumerate(faults, 1)
+        for index, fault in enumerate(faults[:_MOST_LISTED], 1)
     ]
+    if len(faults) > _MOST_LISTED:
+        listed.append(f"... and {len(faults) - _MOST_LISTED} more")
     nothing = [Line2D([], [], linestyle="none") for _ in listed]
     style = {"frameon": False, "handlelength": 0, "fontsize": 7}
-    figure.legend(nothing, listed, loc="outside lower left", ncols=2, **style)
+    figure.legend(nothing, listed, loc="outside lower left", ncols=_LIST_COLUMNS, **style)
 
 
 def _rate_top(per_second: Sequence[float]) -> float:

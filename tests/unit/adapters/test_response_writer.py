@@ -22,7 +22,7 @@ from highwater_adapters.response_writer import (
     memory_of,
     own,
 )
-from tests.unit.adapters.listening import FileView, open_descriptors
+from tests.unit.adapters.listening import FileView, open_descriptors, settle
 
 CALLS_MAX = 2_000
 """More system calls than any of these tests needs: a writer that makes more never ends."""
@@ -113,7 +113,7 @@ async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
         if not side.is_lost.is_set():
             side.transport.abort()
         await side.is_lost.wait()
-    assert open_descriptors() <= before
+    await settle(lambda: open_descriptors() <= before)
     assert FileRange.open_count == ranges_before
     assert unhandled == []
 

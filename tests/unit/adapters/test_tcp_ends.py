@@ -84,7 +84,7 @@ def test_clients_that_leave_amid_pipelined_fetches_end_their_connections_only(
             end(client, reset=reset)
             await settle(lambda: len(listener._connections) == 1)
         assert (await transport.call(endpoint, "f", ask(2), 1000)).partitions[0].end_offset == 4
-        assert open_descriptors() <= before
+        await settle(lambda: open_descriptors() <= before)
         assert unhandled == []
 
     run(body)
@@ -233,6 +233,6 @@ def test_a_listener_stops_while_answers_wait_for_clients_that_do_not_read(segmen
         assert listener._connections == {}
         for client in clients:
             client.close()
-        assert open_descriptors() < before  # the listener's own is closed, too
+        await settle(lambda: open_descriptors() < before)  # the listener's own is closed, too
 
     run(body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from highwater.report.failover import Gap
 from highwater.report.page import junit_xml, write_report
 from highwater.report.picture import Fault, RunPicture, _peaks, draw
@@ -72,8 +74,12 @@ def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) ->
     assert (tmp_path / "latest" / "junit.xml").exists()
 
 
-def test_a_picture_of_many_faults_numbers_them_and_lists_their_texts(tmp_path: Path) -> None:
-    faults = [Fault(float(at), f"fault {at} " + "of many words " * 9) for at in range(12)]
+@pytest.mark.parametrize("count", [12, 60, 500])
+def test_a_picture_of_many_faults_numbers_them_and_lists_their_texts(
+    count: int, tmp_path: Path
+) -> None:
+    """Found: a list of sixty left no room for the axes."""
+    faults = [Fault(float(at), f"fault {at} " + "of many words " * 9) for at in range(count)]
     picture = RunPicture("many", TopicPartition("t", 0), (), (), faults, ())
     draw(picture, tmp_path / "run.png")  # a warning of the layout's would be an error
     assert (tmp_path / "run.png").stat().st_size > 10_000
