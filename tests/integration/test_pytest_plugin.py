@@ -42,7 +42,7 @@ def test_two(highwater_module_cluster):
 """
 A_KILL_UNDER_LOAD = """
 import pytest
-from highwater import create_topic
+from highwater import create_topic, delete_topic
 
 @pytest.mark.highwater(brokers=3, session_timeout_ms=2000, verdict_in=["pass"])
 def test_a_killed_leader(highwater_cluster):
@@ -54,6 +54,20 @@ def test_a_killed_leader(highwater_cluster):
     send(producer, range(50, 100))
     assert len(consumer.consume(100, timeout=30)) == 100
     cluster.start_node(0)
+    leave_in_the_middle(cluster, producer)
+
+def leave_in_the_middle(cluster, producer):
+    """The judge gets by with a topic deleted last, and with a callback that was never served."""
+    create_topic(cluster, "scratch", replicas=[(1, 2)])
+    scratch = cluster.consumer("scratch")
+    producer.produce("scratch", "a note", partition=0)
+    assert producer.flush(30) == 0
+    assert len(scratch.consume(1, timeout=30)) == 1
+    delete_topic(cluster, "scratch")
+    producer.produce("orders", "the last order", partition=0, on_delivery=raise_it)
+
+def raise_it(error, message):
+    raise RuntimeError("the test is over")
 
 def send(producer, numbers):
     for number in numbers:

@@ -162,3 +162,21 @@ def test_a_producer_of_an_ended_run_sends_no_more(tmp_path: Path) -> None:
     producer.finish()
     with pytest.raises(HarnessError, match="the run has ended"):
         producer.produce("orders", "a")
+
+
+def test_once_the_test_is_over_its_callbacks_are_called_no_more(
+    library: list[FakeLibrary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: one that raised left its run without a verdict."""
+    producer = recorded(tmp_path)
+    called: list[str] = []
+    producer.produce("t", "a", on_delivery=lambda error, message: called.append("a"))
+    producer.produce("t", "b", on_delivery=lambda error, message: called.append("b"))
+    library[0].callbacks[0](None, FakeMessage(0, 0))
+    monkeypatch.setattr(
+        FakeLibrary, "flush", lambda self, timeout: self.callbacks[1](None, FakeMessage(0, 1))
+    )
+    producer.finish()
+    assert called == ["a"]
+    found = decode((tmp_path / "p0.jsonl").read_bytes().splitlines())
+    assert [each.offset for each in found if each.type is OperationType.OK] == [0, 1]

@@ -72,9 +72,13 @@ class RecordedConsumer:
         except (NeverHappened, KafkaException) as error:
             return str(error)
         finally:
-            self._consumer.close()
-            self._history.close()
+            self.close()
         return ""
+
+    def close(self) -> None:
+        """Close the history and the consumer, wherever it is."""
+        self._consumer.close()
+        self._history.close()
 
     def _is_at_the_end(self) -> bool:
         self.consume(_MOST_READ, _POLL_S)

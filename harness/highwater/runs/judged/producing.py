@@ -66,6 +66,7 @@ class RecordedProducer:
         self._producer: Any = confluent_kafka.Producer(dict(config))
         self._history = history
         self._values = values
+        self._has_ended = False
         self._refused: dict[str, Callable[[], None]] = {}
         """By the value of a record that librdkafka refused: writes that it was never sent."""
 
@@ -104,7 +105,7 @@ class RecordedProducer:
                 outcome_of_send(name), operation, SEND, topic, at, text, found, name, self._tries,
                 key_text,
             )  # fmt: skip
-            if on_delivery is not None:
+            if on_delivery is not None and not self._has_ended:
                 on_delivery(error, message)
 
         place = topic, partition, text
@@ -132,8 +133,9 @@ class RecordedProducer:
     def finish(self) -> None:
         """Wait for outcomes within a bound, then end: later ones stay unknown.
 
-        Of a refused record that was given again, its value has the later send's outcome alone.
+        The test is over: its own callbacks, which might raise, are called no more. Of a refused record that was given again, its value has the later send's outcome alone.
         """
+        self._has_ended = True
         self._producer.flush(_FINISH_WITHIN_S)
         for value, write_that_it_failed in self._refused.items():
             if value not in self._values:

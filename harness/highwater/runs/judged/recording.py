@@ -134,32 +134,45 @@ class Recording:
         down = self._nodes_down()
         topics = self._topics()
         if topics is None:
+            self._finish_consumers(set())
             return Ending(None, down)
-        why_not = self._await_rest(topics, in_sync_alone=down.are_some)
-        existing = {topic.name for topic in topics}
-        unread = {
-            consumer.promised.client: why
-            for consumer in self._consumers
-            if consumer.promised.topic in existing and (why := consumer.finish())
-        }
+        topics, why_not = self._await_rest(topics, in_sync_alone=down.are_some)
+        unread = self._finish_consumers({topic.name for topic in topics})
         return Ending(topics, down, why_not, unread)
 
-    def _await_rest(self, topics: tuple[PromisedTopic, ...], *, in_sync_alone: bool) -> str:
-        """Return "" once the cluster is at rest, or what it still lacks when the time is over."""
-        partitions = partitions_of(topics)
-        lacking = [""]
+    def _finish_consumers(self, existing: set[str]) -> dict[str, str]:
+        """End all consumers; return those of existing topics that did not read all, and why."""
+        unread: dict[str, str] = {}
+        for consumer in self._consumers:
+            if consumer.promised.topic not in existing:
+                consumer.close()
+            elif why := consumer.finish():
+                unread[consumer.promised.client] = why
+        return unread
+
+    def _await_rest(
+        self, topics: tuple[PromisedTopic, ...], *, in_sync_alone: bool
+    ) -> tuple[tuple[PromisedTopic, ...], str]:
+        """Return the topics of the cluster at rest and "", or what it still lacks at the end.
+
+        Topics are asked for each time: one that the test deleted last may still have been told.
+        """
+        last = [(topics, "")]
 
         def is_at_rest() -> bool:
+            told = self._topics() or last[0][0]
             look = self._observer.look_once()
-            lacking[0] = unsettled(look, partitions, in_sync_alone=in_sync_alone)
-            return not lacking[0]
+            lacking = unsettled(look, partitions_of(told), in_sync_alone=in_sync_alone)
+            last[0] = told, lacking
+            return not lacking
 
         within = SETTLE_WITHIN_S + self._cluster.topology.session_timeout_ms / 1000
         try:
             eventually(is_at_rest, within=within, what="the cluster is at rest")
         except NeverHappened:
-            return f"not within {within:g} s: {lacking[0]}"
-        return ""
+            told, lacking = last[0]
+            return told, f"not within {within:g} s: {lacking}"
+        return last[0]
 
     def _nodes_down(self) -> NodesDown:
         look, acting = self._observer.look_once(), self.faults.still_act
