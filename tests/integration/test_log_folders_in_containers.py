@@ -13,6 +13,7 @@ from highwater.cluster.disks import DISK_FOLDER
 from highwater.cluster.log_folders import described_log_folders, folder_of
 from highwater.cluster.topics import create_topic
 from highwater.cluster.topology import Topology
+from highwater.commands.status import look_at
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
 from highwater_core.errors import ErrorCode
@@ -98,6 +99,8 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
         assert described(cluster, 0)["d0"] == (ErrorCode.KAFKA_STORAGE_ERROR, [])
         told = described_log_folders(cluster)
         assert [folder_of(told, each, FIRST) for each in (0, 1)] == ["failed", "d0"]
+        shown = look_at(cluster).nodes
+        assert [shown[each].failed_log_folders for each in (0, 1)] == [("d0",), ()]
         in_broker(cluster, 0, "chmod", "755", f"{DISK_FOLDER}/d0")
         cluster.kill(0)
         cluster.start_node(0)

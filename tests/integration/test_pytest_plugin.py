@@ -57,7 +57,7 @@ def test_a_killed_leader(highwater_cluster):
     leave_in_the_middle(cluster, producer)
 
 def leave_in_the_middle(cluster, producer):
-    """The judge gets by with a topic deleted last, and with a callback that was never served."""
+    # A topic deleted last, and a callback that is never served.
     create_topic(cluster, "scratch", replicas=[(1, 2)])
     scratch = cluster.consumer("scratch")
     producer.produce("scratch", "a note", partition=0)

@@ -27,6 +27,16 @@ def described_log_folders(cluster: Cluster) -> Described:
     return found
 
 
+def failed_log_folders(cluster: Cluster, broker: NodeId) -> tuple[str, ...]:
+    """Return the names of the broker's log folders that have failed; none if it does not answer."""
+    folders = _ask(cluster, broker) or ()
+    return tuple(_name(folder) for folder in folders if folder.error is not ErrorCode.NONE)
+
+
+def _name(folder: DescribedLogDir) -> str:
+    return folder.path.rpartition("/")[2]
+
+
 def _ask(cluster: Cluster, broker: NodeId) -> tuple[DescribedLogDir, ...] | None:
     try:
         response = ask_any(cluster, DescribeLogDirsRequest(None), TIMEOUT_S, (broker,))
@@ -45,5 +55,5 @@ def folder_of(described: Described, broker: int, at: TopicPartition) -> str:
     folders = described.get(broker, ())
     for folder in folders:
         if any(replica.topic_partition == at for replica in folder.replicas):
-            return folder.path.rpartition("/")[2]
+            return _name(folder)
     return "failed" if any(folder.error is not ErrorCode.NONE for folder in folders) else "unknown"

@@ -16,7 +16,8 @@ from rich.text import Text
 from highwater.cluster.cleaning import ids_of_clusters_up
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.engine import connect_engine
-from highwater.cluster.topology import Topology
+from highwater.cluster.log_folders import failed_log_folders
+from highwater.cluster.topology import NodeKind, NodeSpec, Topology
 from highwater.output import RESULTS, print_json
 from highwater.report.alerts import alerts_in
 from highwater.report.screen import cluster_table
@@ -28,12 +29,16 @@ REFRESH_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node, as the engine and the node itself report it; snapshot None: it does not answer."""
+    """One node, as the engine and the node itself report it; snapshot None: it does not answer.
+
+    failed_log_folders: a broker's, by name; their replicas are offline.
+    """
 
     name: str
     container: str
     address: str
     snapshot: NodeSnapshot | None
+    failed_log_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +82,22 @@ def status(
 
 def look_at(cluster: Cluster) -> ClusterStatus:
     """Ask the engine and every node once."""
-    nodes = {
-        int(spec.node_id): NodeStatus(
-            name=spec.name,
-            container=(container := cluster.status(spec.node_id)),
-            address=cluster.address(spec.node_id),
-            snapshot=cluster.try_snapshot(spec.node_id)
-            if container == "running" and spec.node_id in cluster.node_ids
-            else None,
-        )
-        for spec in cluster.topology.nodes()
-    }
+    nodes = {int(spec.node_id): _node_status(cluster, spec) for spec in cluster.topology.nodes()}
     try:
         bootstrap = cluster.bootstrap
     except KeyError:  # a broker's container is missing, so its port is unknown
         bootstrap = ""
     return ClusterStatus(cluster.run_id, bootstrap, cluster.topology, nodes)
+
+
+def _node_status(cluster: Cluster, spec: NodeSpec) -> NodeStatus:
+    node_id = spec.node_id
+    container = cluster.status(node_id)
+    is_asked = container == "running" and node_id in cluster.node_ids
+    snapshot = cluster.try_snapshot(node_id) if is_asked else None
+    is_asked = snapshot is not None and spec.kind is NodeKind.BROKER
+    failed = failed_log_folders(cluster, node_id) if is_asked else ()
+    return NodeStatus(spec.name, container, cluster.address(node_id), snapshot, failed)
 
 
 def _clusters(run: str) -> list[Cluster]:
@@ -122,7 +127,12 @@ def _cluster_tables(seen: ClusterStatus) -> RenderableType:
         {node_id: seen.nodes[node_id].snapshot for node_id in topology.node_ids},
     )
     alerts = [Text(line, style="red") for line in alerts_in(look)]
-    return Group(table, cluster_table(look), *alerts, Text(""))
+    failed = [
+        Text(f"{node.name}: log folder {folder} has failed; its replicas are offline", style="red")
+        for node in seen.nodes.values()
+        for folder in node.failed_log_folders
+    ]
+    return Group(table, cluster_table(look), *alerts, *failed, Text(""))
 
 
 def _answers(snapshot: NodeSnapshot | None) -> tuple[str, str, str, str]:

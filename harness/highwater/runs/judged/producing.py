@@ -133,7 +133,8 @@ class RecordedProducer:
     def finish(self) -> None:
         """Wait for outcomes within a bound, then end: later ones stay unknown.
 
-        The test is over: its own callbacks, which might raise, are called no more. Of a refused record that was given again, its value has the later send's outcome alone.
+        The test is over: its own callbacks, which might raise, are called no more. Of a refused
+        record that was given again, its value has the later send's outcome alone.
         """
         self._has_ended = True
         self._producer.flush(_FINISH_WITHIN_S)
