@@ -16,7 +16,7 @@ WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's.
 SCHEDULES ?= 100
-FRESH_SCHEDULES ?= 100
+FRESH_SCHEDULES ?= 50
 FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
 FULL_SCHEDULES ?= 2500
 HOSTILE_MINUTES ?= 60

@@ -84,8 +84,8 @@ def numbers_in(spark: SparkSession, store: Path) -> list[int]:
 def test_rows_and_sums_are_those_of_a_search_without_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = settings(7, group_length=12, preset="v3")
-    schedules = schedules_of(1, 21, tuple(Family))
+    own = settings(3, group_length=6, preset="v3")
+    schedules = schedules_of(1, 9, tuple(Family))
     summaries = list(Chunk(tuple(schedules), Preset.V3).summaries(lambda: 0))
     receipts: list[GroupReceipt] = []
     run_groups(
@@ -93,13 +93,13 @@ def test_rows_and_sums_are_those_of_a_search_without_spark(
     )
     frame = read_rows(spark, tmp_path, SCHEDULES, "c").orderBy("number").cache()
     rows = [row.asDict() for row in frame.collect()]
-    assert [row["number"] for row in rows] == list(range(21))
+    assert [row["number"] for row in rows] == list(range(9))
     for row, summary in zip(rows, summaries, strict=True):
         expected = schedule_rows.row_of(summary, own)
         expected["cpu_ns"] = row["cpu_ns"]
         assert {name: row[name] for name in expected} == expected
         assert row["cpu_ns"] > 0
-    assert [(receipt.group, receipt.schedules) for receipt in receipts] == [(0, 12), (1, 9)]
+    assert [(receipt.group, receipt.schedules) for receipt in receipts] == [(0, 6), (1, 3)]
     assert sum(receipt.events for receipt in receipts) == sum(each.events for each in summaries)
 
     summed = Sums(sums.by_family(frame), sums.by_entry(frame), sums.chosen(frame, 1), [], [])

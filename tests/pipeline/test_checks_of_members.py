@@ -85,6 +85,7 @@ def test_duckdb_agrees_with_the_checker_to_the_letter(
         assert duckdb[key] == opinion, evidence[key[1]]
 
 
+@pytest.mark.full
 def test_spark_agrees_with_the_checker_too(
     spark: SparkSession, evidence: dict[str, Run], python: Opinions
 ) -> None:

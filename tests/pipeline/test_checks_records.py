@@ -82,7 +82,12 @@ def test_spark_agrees_with_the_checker_to_the_letter(
 
 
 @pytest.mark.parametrize(
-    ("by_ranges", "range_bits"), [(False, 8), (True, 0), (True, 1)], ids=["none", "1", "2"]
+    ("by_ranges", "range_bits"),
+    [
+        pytest.param(False, 8, id="none"),
+        pytest.param(True, 0, id="1", marks=pytest.mark.full),
+        pytest.param(True, 1, id="2", marks=pytest.mark.full),
+    ],
 )
 def test_where_ranges_end_is_nothing_to_what_is_found(
     spark: SparkSession,

@@ -206,7 +206,10 @@ def rows_in(spark: SparkSession, store: Path) -> dict[str, list[Row]]:
     }
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["by Spark's jobs", "by this process"])
+BY_JOBS = pytest.param(True, id="by Spark's jobs", marks=pytest.mark.full)
+
+
+@pytest.fixture(scope="module", params=[BY_JOBS, pytest.param(False, id="by this process")])
 def by(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession | None:
     """Return what ingest is given: both ways have the same result."""
     return spark if request.param else None
@@ -265,6 +268,17 @@ def test_a_clean_run_is_read_as_the_checker_reads_it(ingested: Ingested, table: 
     expected.sort(key=lambda row: [row[column] for column in table.sort_key])
     assert ingested.of("clean", table) == expected
     assert len(expected) == CLEAN_ROWS[table.name]
+
+
+def test_sparks_jobs_take_in_what_this_process_does(
+    ingested: Ingested, spark: SparkSession, tmp_path: Path
+) -> None:
+    runs = ("clean", torn.__name__)
+    ingest(spark, [ingested.root / run for run in runs], tmp_path)
+    by_jobs = rows_in(spark, tmp_path)
+    for table in TABLES:
+        rows = [row for row in ingested.rows[table.name] if row["run_id"] in runs]
+        assert by_jobs[table.name] == rows, table.name
 
 
 def test_a_clean_run_has_nothing_in_quarantine(ingested: Ingested) -> None:

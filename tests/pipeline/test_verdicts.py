@@ -194,6 +194,7 @@ def test_the_judge_and_the_tables_say_the_same_of_runs_that_were_tampered_with(
     assert (judged["judged"], by_tables["by_tables"]) == (expected, expected), said
 
 
+@pytest.mark.full
 def test_records_that_nobody_sent_are_found_by_sums_of_ranges_too(tables: Tables) -> None:
     by_ranges, one_by_one = (unproven(replace(tables, by_ranges=each)) for each in (True, False))
     assert by_ranges == one_by_one
