@@ -61,17 +61,18 @@ def create_topic(
     replication_factor: int = 3,
     replicas: Assignments = (),
     config: Mapping[str, str] | None = None,
-    broker: int = 0,
+    broker: int | None = None,
 ) -> None:
-    """Create the topic, by one broker, and return when all its replicas are in sync.
+    """Create the topic, and return when all its replicas are in sync.
 
+    broker: the one that is asked; None: the first that answers.
     replicas: the brokers of each partition; they override the counts.
 
     Raises:
         TopicRefused: it was not created.
     """
     new = new_topic(topic, partition_count, replication_factor, replicas, config or {})
-    request_topic(cluster, new, brokers=[NodeId(broker)])
+    request_topic(cluster, new, None if broker is None else [NodeId(broker)])
     await_full_isr(cluster, topic, len(replicas) or partition_count)
 
 
@@ -123,7 +124,7 @@ def expand_topic(
 
 
 def delete_topic(
-    cluster: Cluster, topic: str, *, timeout_ms: int = TIMEOUT_MS, broker: int | None = 0
+    cluster: Cluster, topic: str, *, timeout_ms: int = TIMEOUT_MS, broker: int | None = None
 ) -> ErrorCode:
     """Send a DeleteTopics request to the broker, or to the first that answers; return its error."""
     brokers = None if broker is None else [NodeId(broker)]

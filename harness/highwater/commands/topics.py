@@ -122,7 +122,7 @@ def expand(
 
 def delete(topic: Name, run: Run = None) -> None:
     """Delete a topic; when the command ends the broker that was asked no longer lists it."""
-    error = delete_topic(Cluster.attach(run), topic, broker=None)
+    error = delete_topic(Cluster.attach(run), topic)
     if error is not ErrorCode.NONE:
         late = "it is under way, or waits for a broker that is away"
         raise TopicRefused(topic, error, late if error is ErrorCode.REQUEST_TIMED_OUT else None)
