@@ -6,6 +6,7 @@ const RECORDS = 40;
 const PACE_MS = 25;
 const ATTEMPTS = 100;
 const ATTEMPTS_PAUSE_MS = 200;
+const DISCONNECT_MS = 30_000;
 const [step, bootstrap, topic, groupId, sinceMs] = process.argv.slice(2);
 const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.WARN });
 
@@ -16,6 +17,12 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function half() {
   tell({ at: "half" });
   await spoken();
+}
+
+// Now and then a disconnect() never returns after a broker has died: it is given up.
+async function end(client) {
+  const late = pause(DISCONNECT_MS).then(() => tell({ note: "a disconnect() was given up after 30 s" }));
+  await Promise.race([client.disconnect(), late]);
 }
 
 // Admin clients fail with an error that they call retriable where a broker has died that they ask.
@@ -44,7 +51,7 @@ async function produce() {
     }
     if (turn === 0) await half();
   }
-  await producer.disconnect();
+  await end(producer);
 }
 
 async function idempotent() {
@@ -61,7 +68,7 @@ async function idempotent() {
     if (number === RECORDS - 1) await half();
     else if (number >= RECORDS) await pause(PACE_MS);
   }
-  await producer.disconnect();
+  await end(producer);
 }
 
 async function group() {
@@ -73,7 +80,7 @@ async function group() {
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({ eachMessage: async ({ message }) => tell({ read: message.value.toString() }) });
   await spoken();
-  await consumer.disconnect();
+  await end(consumer);
 }
 
 async function seek() {
@@ -97,8 +104,8 @@ async function seek() {
     tell({ asked: second, offset: Number(offset), value: values[offset] });
     if (second === 10) await half();
   }
-  await consumer.disconnect();
-  await admin.disconnect();
+  await end(consumer);
+  await end(admin);
 }
 
 async function admin() {
@@ -122,7 +129,7 @@ async function admin() {
   tell({ partitions: await partitions() });
   await askedAgain(() => asked.deleteTopics({ topics: [made] }));
   tell({ is_there: (await askedAgain(() => asked.listTopics())).includes(made) });
-  await asked.disconnect();
+  await end(asked);
 }
 
 async function transactional() {
@@ -133,7 +140,7 @@ async function transactional() {
   } catch (refused) {
     tell({ refused: `${refused}` });
   }
-  await producer.disconnect();
+  await end(producer);
 }
 
 const steps = { produce, idempotent, group, seek, admin, transactional };
