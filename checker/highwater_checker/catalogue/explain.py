@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
+from highwater_core.internal_topics import OFFSETS_TOPIC
 
 SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "realtime-send": "I3"}
 """Each anomaly of a client's history, and the invariant whose violation causes it. A record stays
@@ -42,15 +43,36 @@ def explain(
       one of no offset has offset -1.
     trace: the run's events up to the violation, each after those that caused it.
     may_break: the rows that the run's preset permits, by invariant.
+
+    A committed offset that is lost (I14 of the partition that it is of) is a lost record (I1) of
+    some partition of OFFSETS_TOPIC: the finding does not say which.
     An empty result leaves the violation without an excuse.
     """
     invariant = SHOWN_BY.get(violation_invariant, violation_invariant)
-    permitted = may_break.get(invariant, MayBreak(())).rows
+    shown = [(invariant, (topic, partition, offset))]
+    if invariant == "I14" and topic != OFFSETS_TOPIC:
+        shown += [("I1", (OFFSETS_TOPIC, each, -1)) for each in _of_commits(trace)]
     found: list[Explanation] = []
     for row in CATALOGUE:
-        if row.number not in permitted or row.trigger is None:
+        if row.trigger is None:
             continue
-        evidence = row.trigger(trace, topic, partition, offset)
+        told = (
+            row.trigger(trace, *at)
+            for broken, at in shown
+            if row.number in may_break.get(broken, MayBreak(())).rows
+        )
+        evidence = next((each for each in told if each is not None), None)
         if evidence is not None:
             found.append(Explanation(row.number, row.ids, evidence))
     return tuple(found)
+
+
+def _of_commits(trace: Sequence[TraceEvent]) -> list[int]:
+    """Return the partitions of OFFSETS_TOPIC in the trace, by number."""
+    return sorted(
+        {
+            event.partition
+            for event in trace
+            if event.topic == OFFSETS_TOPIC and event.partition is not None
+        }
+    )

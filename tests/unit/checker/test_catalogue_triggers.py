@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from highwater_checker.catalogue.explain import explain
 from highwater_checker.catalogue.rows import CATALOGUE
+from highwater_core.config import PROMISES, Preset
 from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent
+from highwater_core.internal_topics import OFFSETS_TOPIC
 
 CONTROLLER = 1000
 TO_HW = "to the high watermark"
@@ -667,3 +669,18 @@ def test_what_happened_to_another_partition_names_no_row(story: Story) -> None:
     trace = list(story.steps.values())
     assert explain(story.invariant, "t", 1, story.offset, trace) == ()
     assert explain(story.invariant, "u", 0, story.offset, trace) == ()
+
+
+LOSES_RECORDS = [story for story in STORIES if story.row in PROMISES[Preset.V3]["I1"].rows]
+
+
+@pytest.mark.parametrize("story", LOSES_RECORDS, ids=lambda story: f"row {story.row}")
+def test_what_lost_a_record_of_the_offsets_topic_names_lost_commits(story: Story) -> None:
+    """Found: under v3 a lost commit (I14) had no row."""
+    trace = [
+        replace(each, topic=OFFSETS_TOPIC) if each.topic == "t" else each
+        for each in story.steps.values()
+    ]
+    assert story.row in {each.row for each in explain("I14", "orders", 0, -1, trace)}
+    assert explain("I14", OFFSETS_TOPIC, 0, -1, trace) == ()
+    assert explain("I14", "orders", 0, -1, list(story.steps.values())) == ()
