@@ -9,34 +9,28 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import confluent_kafka
 import typer
 
 from bench import group_clients, measures
 from bench.apache_kafka.system import ApacheKafkaSystem
-from bench.command import result_name, run_command, write_result
+from bench.command import run_command
 from bench.group_clients import Clients, Singles, coordinator_of
-from bench.machine import describe_machine, load_average
+from bench.in_turns import Samples, measure_in_turns, write_between
 from bench.report import (
     Result,
     heading,
     machine_line,
     markdown_table,
-    print_result,
-    replace_between,
     table_rows,
 )
-from bench.systems import BROKERS, HighwaterSystem, System, require_reachable_containers
+from bench.systems import BROKERS, HighwaterSystem, System
 from bench.targets import Better, Measure
 from bench.zookeeper import await_gone, zookeeper_of
-from highwater.cluster.engine import connect_engine
-from highwater.cluster.images import ensure_images
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
-from highwater.output import RESULTS, say
+from highwater.output import say
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId
@@ -56,7 +50,7 @@ FETCHES = Measure("fetches", "fetches of one committed offset", "/s", Better.HIG
 HEARTBEATS = Measure("heartbeats", "heartbeats", "/s", Better.HIGHER)
 CYCLES = Measure("cycles", "groups of one formed and left", "/s", Better.HIGHER)
 LOAD = Measure("load", f"{GROUPS * PARTITIONS:,} offsets served again", "s")
-BEGIN_MARK, END_MARK = "<!-- bench groups: begin -->", "<!-- bench groups: end -->"
+MARKS = "<!-- bench groups: begin -->", "<!-- bench groups: end -->"
 
 
 def rebalance_measure(members: int) -> Measure:
@@ -64,7 +58,6 @@ def rebalance_measure(members: int) -> Measure:
 
 
 MEASURES = (COMMITS, FETCHES, HEARTBEATS, CYCLES, *map(rebalance_measure, SIZES), LOAD)
-Samples = dict[str, list[float]]
 
 
 def bench(
@@ -75,34 +68,9 @@ def bench(
     ] = None,
 ) -> None:
     """Measure group operations, commits, rebalances, and the load of a coordinator's offsets."""
-    engine = connect_engine()
-    require_reachable_containers(engine)
-    ensure_images(engine, say)
-    load_average_start = load_average()
-    systems = _systems(kafka=kafka)
-    samples: dict[str, Samples] = {system.name: {} for system in systems}
-    date, began_s = datetime.now(UTC), time.monotonic()
-    for _ in range(repeat):
-        for system in systems:
-            for name, values in measure(system).items():
-                samples[system.name].setdefault(name, []).extend(values)
-    result = Result(
-        date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        duration_s=time.monotonic() - began_s,
-        quick=False,
-        machine=describe_machine(
-            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
-        ),
-        systems=[system.name for system in systems],
-        samples=samples,
-    )
-    say(f"all samples: {write_result(result, f'groups-{result_name(date)}')}")
-    print_result(RESULTS, result, MEASURES, ())
+    result = measure_in_turns("groups", _systems(kafka=kafka), repeat, measure, MEASURES)
     if into is not None:
-        text = into.read_text(encoding="utf-8")
-        into.write_text(
-            replace_between(text, BEGIN_MARK, END_MARK, _markdown(result)), encoding="utf-8"
-        )
+        write_between(into, MARKS, _markdown(result))
 
 
 def _systems(*, kafka: bool) -> list[System]:
@@ -113,7 +81,7 @@ def _systems(*, kafka: bool) -> list[System]:
 
 def measure(system: System) -> Samples:
     """Return the samples of each of MEASURES, of a cluster of its own."""
-    samples: Samples = {}
+    samples: dict[str, Sequence[float]] = {}
     system.start(SESSION_TIMEOUT_MS)
     try:
         topic = measures.new_topic(system.bootstrap, PARTITIONS, WITHIN_S)

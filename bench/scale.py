@@ -11,11 +11,9 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import confluent_kafka
 import typer
 from confluent_kafka import KafkaException
 from kazoo.client import KazooClient
@@ -23,24 +21,20 @@ from kazoo.exceptions import KazooException
 
 from bench import measures
 from bench.apache_kafka.system import ApacheKafkaSystem
-from bench.command import result_name, run_command, write_result
-from bench.machine import describe_machine, load_average
+from bench.command import run_command
+from bench.in_turns import Samples, measure_in_turns, write_between
 from bench.report import (
     Result,
     heading,
     machine_line,
     markdown_table,
-    print_result,
-    replace_between,
     table_rows,
 )
-from bench.systems import BROKERS, HighwaterSystem, System, require_reachable_containers
+from bench.systems import BROKERS, HighwaterSystem, System
 from bench.targets import Measure
 from bench.zookeeper import await_gone, zookeeper_of
-from highwater.cluster.engine import connect_engine
-from highwater.cluster.images import ensure_images
 from highwater.cluster.wire_client import ConnectionClosed, WireClient
-from highwater.output import RESULTS, say
+from highwater.output import say
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, NodeId
@@ -59,7 +53,7 @@ MEASURES = (
     Measure("returned", "broker registered again, to the last full ISR", "s"),
     Measure("elected", "controller dead, to a record in a new topic", "s"),
 )
-BEGIN_MARK, END_MARK = "<!-- bench scale: begin -->", "<!-- bench scale: end -->"
+MARKS = "<!-- bench scale: begin -->", "<!-- bench scale: end -->"
 
 
 def bench(
@@ -71,34 +65,17 @@ def bench(
     ] = None,
 ) -> None:
     """Measure what the death of a broker and of the controller cost with many partitions."""
-    engine = connect_engine()
-    require_reachable_containers(engine)
-    ensure_images(engine, say)
-    load_average_start = load_average()
     systems: list[System] = [HighwaterSystem(), *([ApacheKafkaSystem(say)] if kafka else [])]
-    samples: dict[str, dict[str, list[float]]] = {system.name: {} for system in systems}
-    date, began_s = datetime.now(UTC), time.monotonic()
-    for _ in range(repeat):
-        for system in systems:
-            for name, value in measure(system, partitions).items():
-                samples[system.name].setdefault(name, []).append(value)
-                say(f"{system.name}: {name} after {value:.2f} s")
-    result = Result(
-        date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        duration_s=time.monotonic() - began_s,
-        quick=False,
-        machine=describe_machine(
-            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
-        ),
-        systems=[system.name for system in systems],
-        samples=samples,
-    )
-    say(f"all samples: {write_result(result, f'scale-{result_name(date)}')}")
-    print_result(RESULTS, result, MEASURES, ())
+
+    def measure_said(system: System) -> Samples:
+        times_s = measure(system, partitions)
+        for name, value in times_s.items():
+            say(f"{system.name}: {name} after {value:.2f} s")
+        return {name: (value,) for name, value in times_s.items()}
+
+    result = measure_in_turns("scale", systems, repeat, measure_said, MEASURES)
     if into is not None:
-        text = into.read_text(encoding="utf-8")
-        text = replace_between(text, BEGIN_MARK, END_MARK, _markdown(result, partitions))
-        into.write_text(text, encoding="utf-8")
+        write_between(into, MARKS, _markdown(result, partitions))
 
 
 def measure(system: System, partitions: int) -> Mapping[str, float]:
