@@ -299,12 +299,14 @@ class Rebalancing:
         if not group.pending_syncs:
             self._timers.cancel(_sync_key(group))
         if group.state is GroupState.STABLE:
+            self.seen(group, member.member_id)
             answer.set(assignment_answer(group, member))
             return
         # A second SyncGroup of one member: it has lost its connection, or has not waited.
         member.answer_sync(SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = answer
-        if group.leader == member.member_id:
+        if group.leader == member.member_id and group.assigned_generation != group.generation:
+            group.assigned_generation = group.generation
             assignments = {each.member_id: each.assignment for each in request.assignments}
             self._scope.spawn(
                 "GroupStore", self._store_assignment(group, group.generation, assignments)
@@ -366,16 +368,16 @@ class Rebalancing:
             self._expect(group, member_id, member.session_timeout_ms)
 
     def leave(self, group: Group, leaving: tuple[LeavingMember, ...]) -> tuple[LeftMember, ...]:
-        """Remove the members, return each one's error, and rebalance."""
+        """Remove the members, return each one's error, and rebalance if the group had any."""
+        size = len(group.members)
         left = tuple(
             LeftMember(each.member_id, each.group_instance_id, self._leave(group, each))
             for each in leaving
         )
-        if any(each.error is ErrorCode.NONE for each in left):
-            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-                self._prepare(group, "members left")
-            else:
-                self._complete_if_all_joined(group)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._complete_if_all_joined(group)
+        elif len(group.members) < size:
+            self._prepare(group, "members left")
         return left
 
     def _leave(self, group: Group, leaving: LeavingMember) -> ErrorCode:
@@ -435,6 +437,7 @@ class Rebalancing:
             member.answer_sync(SyncGroupResponse(error))
         for member_id in group.pending_ids:
             self._timers.cancel(_member_key(group, member_id))
+        group.pending_ids.clear()
         self._timers.cancel(_join_key(group))
         self._timers.cancel(_sync_key(group))
         self._move(group, GroupState.DEAD, error.name)

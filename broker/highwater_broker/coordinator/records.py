@@ -194,6 +194,8 @@ def _read_group(group_id: str, value: _Reader) -> GroupStored:
     # One by one: a false count ends at the end of the bytes, and allocates nothing.
     members = tuple(_read_member(value, version) for _ in range(value.int32()))
     value.end()
+    if len({each.member_id for each in members}) < len(members):
+        raise BadGroupRecord("two members of one id")
     return GroupStored(group_id, protocol_type, generation, protocol, leader, members, since_ms)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,7 +151,7 @@ some_records = st.one_of(
         int32s,
         st.none() | texts,
         st.none() | texts,
-        st.lists(members, max_size=3).map(tuple),
+        st.lists(members, max_size=3, unique_by=lambda each: each.member_id).map(tuple),
         int64s,
     ),
     st.builds(GroupForgotten, texts),
@@ -196,6 +198,11 @@ def test_any_bytes_are_a_record_or_refused(key: bytes | None, value: bytes | Non
 def test_what_is_no_record_of_a_group_is_refused(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(BadGroupRecord):
         decode(key, value)
+
+
+def test_a_group_with_two_members_of_one_id_is_refused() -> None:
+    with pytest.raises(BadGroupRecord):
+        decode(*encode(replace(group(MEMBER), members=(MEMBER, MEMBER))))
 
 
 def test_a_text_that_the_format_has_no_room_for_is_refused() -> None:

@@ -273,6 +273,34 @@ def test_members_that_do_not_sync_are_removed(world: GroupWorld) -> None:
     assert world.heartbeat(leader, 1) is E.REBALANCE_IN_PROGRESS
 
 
+def test_a_sync_keeps_its_member_alive(world: GroupWorld) -> None:
+    leader, follower = world.stable(2)
+    for _ in range(3):
+        world.pass_ms(6_000)
+        assert world.heartbeat(leader, 1) is E.NONE
+        assert world.wait(world.sync(follower, 1))[0].error is E.NONE
+
+
+def test_a_generation_has_one_assignment_in_the_log(world: GroupWorld) -> None:
+    """The leader lost its connection, joined again and assigned otherwise.
+
+    Else a member that is answered by the next coordinator would have another one's partitions.
+    """
+    (leader,) = world.stable()
+    world.wait(world.join(leader))
+    world.log.commit_ms = 1_000
+    first = world.sync(leader, 2, {leader: b"first"})
+    (again,) = world.wait(world.join(leader))
+    assert again.generation == 2
+    second = world.sync(leader, 2, {leader: b"second"})
+    told = world.wait(first, second)
+    assert [each.error for each in told] == [E.REBALANCE_IN_PROGRESS, E.NONE]
+    world.pass_ms(2_000)
+    stored = world.log.stored("g")
+    assert stored is not None
+    assert told[1].assignment == stored.members[0].assignment == b"first"
+
+
 # ---------------------------------------------------------------- heartbeats and leaving
 
 
@@ -315,6 +343,18 @@ def test_a_member_that_leaves_is_missed_at_once(world: GroupWorld) -> None:
     asked = world.join(follower)
     (again,) = world.wait(asked)
     assert (again.leader, again.generation, asked.took_ms) == (follower, 2, 0)
+
+
+def test_an_id_that_was_given_out_leaves_without_a_rebalance(world: GroupWorld) -> None:
+    (member,) = world.stable()
+    (pending,) = world.wait(world.join())
+    assert world.leave(LeavingMember(pending.member_id)) == [E.NONE]
+    assert world.heartbeat(member, 1) is E.NONE
+    (pending,) = world.wait(world.join())
+    again = world.join(member)
+    assert again.answer is None
+    assert world.leave(LeavingMember(pending.member_id)) == [E.NONE]
+    assert world.wait(again, within_ms=1)[0].generation == 2
 
 
 # ---------------------------------------------------------------- static members
