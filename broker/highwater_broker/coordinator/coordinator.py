@@ -155,17 +155,27 @@ class GroupCoordinator:
         return await answer.wait()
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Return the member's assignment, once the leader's is stored."""
+        """Return the member's assignment, once the leader's is stored.
+
+        While the group is loaded: REBALANCE_IN_PROGRESS, after which all clients join again.
+        """
         group, error = self._find(request.group_id)
         if group is None:
-            return SyncGroupResponse(error)
+            is_loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else error)
         answer: Future[SyncGroupResponse] = self._runtime.future()
         self._rebalancing.sync(group, request, answer)
         return await answer.wait()
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Return NONE, or the error that makes the member join again."""
+        """Return NONE, or the error that makes the member join again.
+
+        While the group is loaded NONE, whoever asks: sessions begin anew after that, and clients
+        expect no COORDINATOR_LOAD_IN_PROGRESS here.
+        """
         group, error = self._find(request.group_id)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return ErrorCode.NONE
         return error if group is None else self._rebalancing.heartbeat(group, request)
 
     def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:

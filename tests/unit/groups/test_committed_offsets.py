@@ -137,8 +137,17 @@ def test_a_commit_may_say_how_long_it_is_kept(world: GroupWorld) -> None:
     assert other.expire_timestamp_ms is None
 
 
-@pytest.mark.parametrize("error", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
-def test_who_does_not_own_the_group_says_so(world: GroupWorld, error: ErrorCode) -> None:
+@pytest.mark.parametrize(
+    ("error", "to_sync", "to_heartbeat"),
+    [
+        (E.NOT_COORDINATOR, E.NOT_COORDINATOR, E.NOT_COORDINATOR),
+        # Java's consumer and aiokafka end with an error when they are told here of a load.
+        (E.COORDINATOR_LOAD_IN_PROGRESS, E.REBALANCE_IN_PROGRESS, E.NONE),
+    ],
+)
+def test_who_does_not_own_the_group_says_so(
+    world: GroupWorld, error: ErrorCode, to_sync: ErrorCode, to_heartbeat: ErrorCode
+) -> None:
     world.wait(commit(world, 5))
     world.log.refusals["g"] = error
     assert errors(world, commit(world, 6)) == [error]
@@ -147,8 +156,8 @@ def test_who_does_not_own_the_group_says_so(world: GroupWorld, error: ErrorCode)
     assert world.ask(world.coordinator.delete("g")) is error
     assert world.ask(world.coordinator.delete_offsets("g", (T0,))).error is error
     assert world.wait(world.join())[0].error is error
-    assert world.wait(world.sync("m", 1))[0].error is error
-    assert world.heartbeat("m", 1) is error
+    assert world.wait(world.sync("m", 1))[0].error is to_sync
+    assert world.heartbeat("m", 1) is to_heartbeat
 
 
 # ---------------------------------------------------------------- deleting
@@ -197,6 +206,19 @@ def test_a_group_whose_tombstones_the_log_does_not_take_is_still_there(world: Gr
     assert offsets(world) == {T0: 5}
     world.log.append_error = E.NONE
     assert errors(world, commit(world, 6)) == [E.NONE]
+
+
+def test_an_id_that_was_given_out_is_gone_with_its_group(world: GroupWorld) -> None:
+    """The group comes back without it: no rebalance waits for an id whose timer is over."""
+    world.wait(commit(world, 5))
+    (pending,) = world.wait(world.join())
+    world.log.append_error = E.COORDINATOR_NOT_AVAILABLE
+    assert world.ask(world.coordinator.delete("g")) is E.COORDINATOR_NOT_AVAILABLE
+    world.log.append_error = E.NONE
+    assert world.wait(world.join(pending.member_id))[0].error is E.UNKNOWN_MEMBER_ID
+    leader, follower = world.stable(2)
+    again = [world.join(leader), world.join(follower)]
+    assert [each.generation for each in world.wait(*again, within_ms=1)] == [2, 2]
 
 
 def test_ten_thousand_tombstones_go_in_batches_that_a_log_takes(world: GroupWorld) -> None:
