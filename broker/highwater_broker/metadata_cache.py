@@ -6,7 +6,7 @@ Source: docs/explanation/replication.md, "The controller", ARCHITECTURE.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from highwater_core.ids import (
     LEADER_DURING_DELETE,
@@ -37,6 +37,7 @@ class MetadataCache:
         self._last_number: tuple[ControllerEpoch, int] = (NO_CONTROLLER_EPOCH, 0)
         self._listeners: list[Callable[[str], None]] = []
         self._when_known: list[Callable[[], None]] = []
+        self._when_deleted: list[Callable[[Sequence[TopicPartition]], None]] = []
         self.partition_count = 0
         """Number of known partitions of all topics."""
         self.is_complete = False
@@ -46,6 +47,14 @@ class MetadataCache:
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with each topic that an update names, after the whole update."""
         self._listeners.append(listener)
+
+    def when_deleted(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
+        """Call the listener with partitions that an update says are deleted, after the update.
+
+        Those that a full update does not list are not among them: its controller may be unable to
+        read their topic.
+        """
+        self._when_deleted.append(listener)
 
     def when_known(self, callback: Callable[[], None]) -> None:
         """Call the listener once after the first update, which lists this broker among others."""
@@ -77,6 +86,7 @@ class MetadataCache:
         for partition in request.partitions:
             touched[partition.topic_partition.topic] = None
             removed.extend(self._put(partition))
+        deleted = tuple(removed)
         if request.is_full:
             self.is_complete = True
             removed.extend(self._drop_unlisted(request))
@@ -84,6 +94,8 @@ class MetadataCache:
         for topic in touched:
             for listener in self._listeners:
                 listener(topic)
+        for when_deleted in self._when_deleted if deleted else ():
+            when_deleted(deleted)
         when_known, self._when_known = self._when_known, []
         for callback in when_known:
             callback()

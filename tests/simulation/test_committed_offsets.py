@@ -16,6 +16,7 @@ from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ElectionType, ReassignmentItem
 from highwater_core.config import MayBreak
+from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
@@ -137,6 +138,31 @@ def test_the_coordinator_that_is_stopped_in_good_order_hands_over() -> None:
         assert await story.fetch() == 5
 
     GroupStory().run(stopped)
+
+
+def test_the_offsets_of_a_deleted_topic_are_none_of_the_next_one_of_its_name() -> None:
+    """The checker takes histories without deleted offsets: the fetches are not in them."""
+
+    async def deleted(story: GroupStory) -> None:
+        await story.begin()
+        await story.commit(5)
+        assert await story.fetch() == 5
+        assert await story.client.delete_topic(ORDERS.topic, 60_000) is ErrorCode.NONE
+        await create_orders(story.world, story.client)
+        story.committer = OffsetCommitter(
+            story.client.runtime,
+            story.client.transport,
+            story.client.bootstrap,
+            "g",
+            HistoryRecorder(story.client.runtime.now_ns, "c1"),
+        )
+        assert await story.fetch() == -1
+        await story.move()
+        assert await story.fetch() == -1
+        await story.commit(2)
+        assert await story.fetch() == 2
+
+    GroupStory().run(deleted)
 
 
 async def high_watermark_lags(story: GroupStory) -> None:

@@ -90,7 +90,7 @@ class Committing:
             )
         stored = ErrorCode.NONE
         if records:
-            stored = await self._appends.append(request.group_id, records)
+            stored = await self._append_offsets(group, records)
         if stored is ErrorCode.NONE:
             group.offsets.update((record.topic_partition, record) for record in records)
         told = _COMMIT_ERRORS.get(stored, stored)
@@ -101,9 +101,20 @@ class Committing:
             for item, error in zip(items, errors, strict=True)
         )
 
+    async def _append_offsets(self, group: Group, records: Sequence[OffsetCommitted]) -> ErrorCode:
+        """Append the offsets; the group knows meanwhile that they are on their way."""
+        partitions = [record.topic_partition for record in records]
+        group.committing.update(partitions)
+        try:
+            return await self._appends.append(group.group_id, records)
+        finally:
+            group.committing.subtract(partitions)
+            group.committing = +group.committing
+
     async def forget(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
         """Forget the offsets of these partitions, in the log first."""
-        known = [each for each in partitions if each in group.offsets]
+        in_log = group.partitions_in_log()
+        known = [each for each in partitions if each in in_log]
         records = [OffsetForgotten(group.group_id, *each) for each in known]
         error = await self.append(group.group_id, records)
         if error is ErrorCode.NONE:

@@ -260,6 +260,23 @@ class GroupCoordinator:
             ),
         )
 
+    def partitions_deleted(self, partitions: Sequence[TopicPartition]) -> None:
+        """Forget the offsets of these partitions: a later topic of that name has others.
+
+        Ordering: the tombstones are appended before this broker may know of such a topic, and so
+        before offsets in it are committed. Offsets in groups that are being loaded stay, and those
+        whose tombstones the log does not take (as in Kafka).
+        """
+        deleted = frozenset(partitions)
+        for group in self.groups():
+            known = sorted(deleted & group.partitions_in_log())
+            if known:
+                self._scope.spawn("OffsetsOfDeleted", self._forget(group, known))
+
+    async def _forget(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
+        await self._committing.forget(group, partitions)
+        self._drop_if_unused(group)
+
     # ------------------------------------------------------------ for administrators
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> ListGroupsResponse:
@@ -333,7 +350,7 @@ class GroupCoordinator:
         state_since_ms = group.state_since_ms
         self._rebalancing.bury(group, ErrorCode.GROUP_ID_NOT_FOUND)
         tombstones: list[GroupRecord] = [
-            OffsetForgotten(group_id, *each) for each in sorted(group.offsets)
+            OffsetForgotten(group_id, *each) for each in sorted(group.partitions_in_log())
         ]
         if group.generation > 0:  # else only its offsets are in the log
             tombstones.append(GroupForgotten(group_id))

@@ -6,6 +6,7 @@ Source: Kafka's GroupMetadata and MemberMetadata.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -112,6 +113,8 @@ class Group:
     has_new_member: bool = False
     """A member has joined since the first rebalance was last put off."""
     offsets: dict[TopicPartition, OffsetCommitted] = field(default_factory=dict)
+    committing: Counter[TopicPartition] = field(default_factory=Counter)
+    """How many unanswered commits each partition has: they may be in the log already."""
 
     # ------------------------------------------------------------ queries
 
@@ -122,7 +125,11 @@ class Group:
     def is_unused(self) -> bool:
         """Return whether it may be dropped: it has no generation, no offset and no pending id."""
         has_begun = self.generation > 0 or self.state is not GroupState.EMPTY
-        return not (has_begun or self.offsets or self.pending_ids)
+        return not (has_begun or self.offsets or self.committing or self.pending_ids)
+
+    def partitions_in_log(self) -> frozenset[TopicPartition]:
+        """Return the partitions whose offsets the log has, or may have already."""
+        return frozenset(self.offsets.keys() | self.committing.keys())
 
     def joining_count(self) -> int:
         return sum(each.joining is not None for each in self.members.values())

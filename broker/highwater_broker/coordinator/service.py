@@ -50,6 +50,7 @@ class GroupService:
             self.ownership.partition_of,
         )
         self.ownership.serve(self.coordinator)
+        metadata.when_deleted(self.coordinator.partitions_deleted)
         self._expiry = OffsetExpiry(
             runtime,
             ports.trace,

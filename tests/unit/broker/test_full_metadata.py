@@ -90,6 +90,20 @@ def test_a_full_update_that_deletes_a_later_topic_of_the_name_forgets_the_earlie
     assert cache.topic_of(ID_A) is None
 
 
+def test_a_deletion_is_one_only_if_an_update_names_it() -> None:
+    """A full update leaves out topics that its controller cannot read, too."""
+    cache = MetadataCache()
+    cache.update(update(1, of(T0, ID_A), of(T1, ID_A), of(U0)))
+    deleted: list[TopicPartition] = []
+    cache.when_deleted(deleted.extend)
+    assert len(cache.update(update(2, is_full=True))) == 3
+    assert deleted == []
+    cache.update(update(3, of(T0, ID_A), of(T1, ID_A), of(U0)))
+    cache.update(update(4, of(U0, leader=LEADER_DURING_DELETE), of(T0, ID_B), is_full=True))
+    assert deleted == [U0, T0, T1]
+    assert known(cache) == [T0]
+
+
 def test_listeners_hear_of_topics_that_are_forgotten() -> None:
     cache = MetadataCache()
     cache.update(update(1, of(T0), of(U0)))

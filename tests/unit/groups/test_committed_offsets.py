@@ -20,6 +20,7 @@ from tests.support.groups import PARTITION, Asked, GroupWorld
 
 E = ErrorCode
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+LONG = "x" * 5_000
 READS_T = struct.pack(">hih1si", 0, 1, 1, b"t", -1)
 
 
@@ -85,6 +86,19 @@ def test_what_the_log_does_not_take_is_not_committed(
     world.log.append_error = of_log
     assert errors(world, commit(world, 5, T0, T1)) == [told, told]
     assert world.coordinator.groups() == (), "a group of which nothing is left"
+
+
+def test_a_group_is_kept_while_its_first_commit_is_on_its_way(world: GroupWorld) -> None:
+    """Beside it a commit that is refused whole, and a join: neither leaves anything."""
+    world.log.commit_ms = 1_000
+    first = commit(world, 5)
+    refused = OffsetCommitRequest("g", (item := OffsetToCommit("t", 1, Offset(6), metadata=LONG),))
+    assert errors(world, world.start(world.coordinator.commit(refused, (item,)))) == [
+        E.OFFSET_METADATA_TOO_LARGE
+    ]
+    assert world.wait(world.join(protocols=()))[0].error is E.INCONSISTENT_GROUP_PROTOCOL
+    assert errors(world, first) == [E.NONE]
+    assert offsets(world) == {T0: 5}
 
 
 def test_text_that_is_too_long_costs_its_own_partition_only(world: GroupWorld) -> None:
@@ -206,6 +220,39 @@ def test_a_group_whose_tombstones_the_log_does_not_take_is_still_there(world: Gr
     assert offsets(world) == {T0: 5}
     world.log.append_error = E.NONE
     assert errors(world, commit(world, 6)) == [E.NONE]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_is_deleted_includes_a_commit_on_its_way(world: GroupWorld, is_whole: bool) -> None:
+    """Else the next coordinator has an offset again that is gone here."""
+    world.wait(commit(world, 4, T1))
+    world.log.commit_ms = 1_000
+    committing = commit(world, 5, T0)
+    groups = world.coordinator
+    deleting = world.start(groups.delete("g") if is_whole else groups.delete_offsets("g", (T0,)))
+    world.wait(committing, deleting)
+    left = {} if is_whole else {T1: 4}
+    loaded = world.log.loaded()
+    assert offsets(world) == left
+    assert {at: each.offset for g in loaded.values() for at, each in g.offsets.items()} == left
+
+
+def test_offsets_of_deleted_partitions_are_forgotten(world: GroupWorld) -> None:
+    world.wait(commit(world, 4, T1, U0))
+    world.wait(commit(world, 4, T0, group_id="h"))
+    world.log.commit_ms = 1_000
+    committing = commit(world, 5, T0)
+    world.pass_ms(1)
+    world.coordinator.partitions_deleted((T0, T1, TopicPartition("x", 0)))
+    world.pass_ms(0)
+    again = commit(world, 1, T0)  # in the next topic of that name
+    world.wait(committing, again)
+    world.pass_ms(1_000)
+    assert offsets(world) == {U0: 4, T0: 1}
+    assert [each.group_id for each in world.coordinator.groups()] == ["g"]
+    loaded = world.log.loaded()
+    assert {at: each.offset for at, each in loaded["g"].offsets.items()} == {U0: 4, T0: 1}
+    assert list(loaded) == ["g"]
 
 
 def test_an_id_that_was_given_out_is_gone_with_its_group(world: GroupWorld) -> None:
