@@ -107,9 +107,9 @@ class Group:
     """Member ids that were given out and have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
     """Members that have not sent a SyncGroup in this generation."""
-    assigned_generation: int = -1
-    """The last generation whose assignment went to the log. There is one: members of a generation
-    that ask two coordinators are told the same."""
+    is_assigned: bool = False
+    """The generation's assignment is in the log, or on its way. There is one: members of a
+    generation that ask two coordinators are told the same."""
     has_new_member: bool = False
     """A member has joined since the first rebalance was last put off."""
     offsets: dict[TopicPartition, OffsetCommitted] = field(default_factory=dict)

@@ -250,6 +250,7 @@ class Rebalancing:
             self._scope.spawn("GroupStore", self._store_empty(group))
             return
         group.protocol = group.selected_protocol()
+        group.is_assigned = False
         self._move(group, GroupState.COMPLETING_REBALANCE, "members have joined")
         self._trace.generation_begun(group)
         for member in group.members.values():
@@ -305,8 +306,8 @@ class Rebalancing:
         # A second SyncGroup of one member: it has lost its connection, or has not waited.
         member.answer_sync(SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         member.syncing = answer
-        if group.leader == member.member_id and group.assigned_generation != group.generation:
-            group.assigned_generation = group.generation
+        if group.leader == member.member_id and not group.is_assigned:
+            group.is_assigned = True
             assignments = {each.member_id: each.assignment for each in request.assignments}
             self._scope.spawn(
                 "GroupStore", self._store_assignment(group, group.generation, assignments)
