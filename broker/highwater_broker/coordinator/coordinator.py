@@ -90,6 +90,9 @@ class GroupCoordinator:
         self._committing = Committing(settings, ports.runtime, appends)
         self._scope = ports.runtime.scope("group coordinator")
         self._groups: dict[str, Group] = {}
+        self._dying: dict[str, Group] = {}
+        """Groups whose tombstones are on their way: their ids are not in use until it is known
+        whether the log has them."""
 
     def start(self) -> None:
         """Have timers called from now on."""
@@ -111,6 +114,9 @@ class GroupCoordinator:
 
     def resign(self, offsets_partition: int) -> None:
         """Stop coordinating the partition's groups; answer waiting requests NOT_COORDINATOR."""
+        for group in tuple(self._dying.values()):
+            if group.offsets_partition == offsets_partition:
+                del self._dying[group.group_id]
         for group in self.groups():
             if group.offsets_partition == offsets_partition:
                 del self._groups[group.group_id]
@@ -130,7 +136,14 @@ class GroupCoordinator:
 
     def _refusal(self, group_id: str) -> ErrorCode:
         """Return NONE, or the error for requests of members of this group."""
-        return self._owned.refusal(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        return self._unowned(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    def _unowned(self, group_id: str) -> ErrorCode:
+        """Return NONE, or the error for all that would change the group; its id may be empty."""
+        error = self._owned.refusal(group_id)
+        if error is ErrorCode.NONE and group_id in self._dying:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return error
 
     # ------------------------------------------------------------ members
 
@@ -212,7 +225,7 @@ class GroupCoordinator:
         self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
     ) -> tuple[CommittedPartition, ...]:
         """Ordering: between the checks and the append nothing else runs."""
-        error = self._owned.refusal(request.group_id)  # the empty id, too, may have offsets
+        error = self._unowned(request.group_id)  # the empty id, too, may have offsets
         if error is ErrorCode.NONE:
             error = commit_refusal(self._groups.get(request.group_id), request)
         if error is not ErrorCode.NONE:
@@ -337,9 +350,9 @@ class GroupCoordinator:
 
     async def _delete(self, group_id: str) -> ErrorCode:
         """Ordering: the group is dead first, so that nobody joins it while its tombstones are
-        written. If they cannot be written the group comes back, unless its id is in use again.
+        written. If they cannot be written the group comes back.
         """
-        error = self._owned.refusal(group_id)
+        error = self._unowned(group_id)
         if error is not ErrorCode.NONE:
             return error
         group = self._groups.get(group_id)
@@ -354,10 +367,13 @@ class GroupCoordinator:
         ]
         if group.generation > 0:  # else only its offsets are in the log
             tombstones.append(GroupForgotten(group_id))
+        self._dying[group_id] = group
         error = await self._committing.append(group_id, tombstones)
-        if error not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-            group.state, group.state_since_ms = GroupState.EMPTY, state_since_ms
-            self._groups.setdefault(group_id, group)
+        if self._dying.get(group_id) is group:
+            del self._dying[group_id]
+            if error is not ErrorCode.NONE:
+                group.state, group.state_since_ms = GroupState.EMPTY, state_since_ms
+                self._groups[group_id] = group
         return error
 
     # ------------------------------------------------------------ odd parts

@@ -222,6 +222,32 @@ def test_a_group_whose_tombstones_the_log_does_not_take_is_still_there(world: Gr
     assert errors(world, commit(world, 6)) == [E.NONE]
 
 
+def test_a_group_is_not_used_while_its_tombstones_are_on_their_way(world: GroupWorld) -> None:
+    """Else the log, if it does not take them, has two groups of one id."""
+    world.wait(commit(world, 5))
+    world.log.append_error, world.log.commit_ms = E.COORDINATOR_NOT_AVAILABLE, 1_000
+    deleting = world.start(world.coordinator.delete("g"))
+    world.log.append_error = E.NONE
+    assert errors(world, commit(world, 6, T1)) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert world.wait(world.join())[0].error is E.COORDINATOR_NOT_AVAILABLE
+    assert world.heartbeat("m", 1) is E.COORDINATOR_NOT_AVAILABLE
+    assert world.ask(world.coordinator.delete("g")) is E.COORDINATOR_NOT_AVAILABLE
+    assert world.coordinator.describe("g").state == "Dead"
+    assert world.wait(deleting) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert errors(world, commit(world, 6, T1)) == [E.NONE]
+    assert offsets(world) == {T0: 5, T1: 6}
+
+
+def test_a_deletion_that_fails_after_a_resignation_brings_nothing_back(world: GroupWorld) -> None:
+    world.wait(commit(world, 5))
+    world.log.append_error, world.log.commit_ms = E.COORDINATOR_NOT_AVAILABLE, 1_000
+    deleting = world.start(world.coordinator.delete("g"))
+    world.coordinator.resign(PARTITION)
+    world.log.refusals["g"] = E.NOT_COORDINATOR
+    world.wait(deleting)
+    assert world.coordinator.groups() == ()
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_what_is_deleted_includes_a_commit_on_its_way(world: GroupWorld, is_whole: bool) -> None:
     """Else the next coordinator has an offset again that is gone here."""
