@@ -80,7 +80,7 @@ def read_batches(folder: Path) -> tuple[Batch, ...]:
     """Return all batches in a partition's folder, in the order of its segments.
 
     Raises:
-        DamagedLog: a torn or corrupt batch, or offsets that do not ascend.
+        DamagedLog: a torn or corrupt batch, or offsets that overlap or leave a gap.
     """
     return batches_in(
         (text_of(path.name), read_whole(path)) for path in sorted(folder.glob("*.log"))
@@ -104,7 +104,7 @@ def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
         if _base_offset(name) < end and end in later:
             continue
         for batch in _batches_of(name, data):
-            if batches and batch.base_offset < batches[-1].next_offset:
+            if batches and batch.base_offset != batches[-1].next_offset:
                 raise DamagedLog(
                     f"{name}: batch at {batch.base_offset} after one that ends at "
                     f"{batches[-1].next_offset}"

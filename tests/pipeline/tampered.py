@@ -256,6 +256,7 @@ def _committed(offset: int, value: bytes | None) -> bytes:
     return build_batch([(b"g\x80", value, 1_000)], offset, 0)
 
 
+THIRD = _committed(2, b"\xc9")
 GONE_0, GONE_1 = empty_batch(0, 0, 0), empty_batch(1, 1, 0)
 """What compaction leaves of these offsets."""
 FIRST, SECOND, OTHER_SECOND, FORGOTTEN = (
@@ -445,6 +446,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "offsets-compacted": (_offsets(FIRST + SECOND, GONE_0 + SECOND), PASS),
     "offsets-compacted-away": (_offsets(FIRST + GONE_1, FIRST + SECOND), FAIL),
     "offsets-forgotten": (_offsets(FIRST + FORGOTTEN, GONE_0 + GONE_1), PASS),
+    "offsets-with-a-gap": (_offsets(FIRST + GONE_1 + THIRD, FIRST + THIRD), FAIL),
     "offsets-not-copied": (_offsets(FIRST + SECOND), UNKNOWN),
     "no-looks": (_gone(names.LOOKS), PASS),
     "no-looks-and-a-log-behind": (_ending(high_watermark=Offset(2)), FAIL),

@@ -231,6 +231,10 @@ def test_segments_are_read_back_and_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(DamagedLog, match="after one that ends"):
         read_batches(tmp_path)
 
+    segment.write_bytes(FIRST.data + SECOND.data[:7] + b"\x40" + SECOND.data[8:])  # no CRC's matter
+    with pytest.raises(DamagedLog, match="after one that ends"):
+        read_batches(tmp_path)
+
 
 def event(kind: OperationType, operation_id: int, offset: int = -1) -> HistoryEvent:
     return HistoryEvent(0, kind, operation_id, "p", "send", "t", 0, "v", offset)
