@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,11 @@ def _gone(*files: str) -> Callable[[Path], None]:
             (folder / name).unlink()
 
     return tamper
+
+
+def _no_logs(folder: Path) -> None:
+    """No broker's logs were copied."""
+    shutil.rmtree(folder / names.SEGMENTS)
 
 
 def _with(name: str, content: bytes) -> Callable[[Path], None]:
@@ -440,6 +446,8 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         _both(_of_members(*ALL_OF_M0), _group_changed(group="g")),
         UNKNOWN,
     ),
+    "no-logs": (_no_logs, FAIL),
+    "no-logs-where-nodes-may-stay-down": (_both(_no_logs, _promising(only_in_sync=True)), UNKNOWN),
     "offsets-alike": (_offsets(FIRST + SECOND, FIRST + SECOND), PASS),
     "offsets-differ": (_offsets(FIRST + SECOND, FIRST + OTHER_SECOND), FAIL),
     "offsets-cut-short": (_offsets(FIRST + SECOND, FIRST), FAIL),

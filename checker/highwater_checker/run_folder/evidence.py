@@ -91,12 +91,12 @@ class Evidence:
     def asked_of_logs(self) -> tuple[Acknowledged, ...]:
         """Return the promised records that the logs must have, without those of deleted topics.
 
-        With only_in_sync, none of a partition without a leader.
+        With only_in_sync, none of a partition without a leader, or without any log: that is unread.
         """
         asked = tuple(ack for ack in self.promised if not ack.life.is_over)
         if not self.promises.only_in_sync:
             return asked
-        read = self.logs.by_partition
+        read = {at for at, logs in self.logs.by_partition.items() if logs}
         return tuple(ack for ack in asked if TopicPartition(ack.topic, ack.partition) in read)
 
     def sends_one_at_a_time(self, process: str) -> bool:
