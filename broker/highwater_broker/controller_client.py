@@ -1,6 +1,6 @@
 """Calls the active controller, and finds the next one after a change.
 
-Source: ARCHITECTURE.md, "Who is where".
+Source: docs/explanation/replication.md, "ZooKeeper's tree" (`/controller`).
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class Controller:
         Ordering: added replicas Online -> removed replicas out of lead and ISR -> these stopped and
         deleted -> removed from the topics' znodes -> jobs removed from the admin znode ->
         UpdateMetadata.
-        Source: source document 003, onPartitionReassignment.
+        Source: Kafka's KafkaController, onPartitionReassignment.
         """
         some, left = next_step([at for at in partitions if at in term.context.reassignments])
         await advance_reassignments(term, some)

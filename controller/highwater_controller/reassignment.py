@@ -5,10 +5,10 @@ goes on with it. The leader epoch rises, so that the leader accepts its new foll
 replicas are started. Once all of the target are in sync, the removing ones lose the lead and leave
 the ISR by one write, are stopped and deleted. Only then are they removed from the topic's znode: a
 controller that dies in between leaves a job that can be done again.
-Source: source document 003, onPartitionReassignment; KIP-455. As in Kafka the deletion of a removed
-replica is not awaited; a log that a broker keeps of it is a stray at its next start. Deviation:
-Kafka removes them from the ISR by a later write. Meanwhile the leader, which counts the assigned
-replicas only, commits without them, and a lagging one could still be elected.
+Source: Kafka's KafkaController, onPartitionReassignment; KIP-455. As in Kafka the deletion of a
+removed replica is not awaited; a log that a broker keeps of it is a stray at its next start.
+Deviation: Kafka removes them from the ISR by a later write. Meanwhile the leader, which counts the
+assigned replicas only, commits without them, and a lagging one could still be elected.
 """
 
 from __future__ import annotations

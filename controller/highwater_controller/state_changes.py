@@ -1,7 +1,7 @@
 """Traces each transition of a partition or replica, and each that is not made.
 
 A transition that is not made costs that partition or replica alone; the others are made.
-Source: source document 002 (logInvalidTransition), 003 (StateChangeFailedException).
+Source: Kafka's ZkReplicaStateMachine (logInvalidTransition, StateChangeFailedException).
 """
 
 from __future__ import annotations

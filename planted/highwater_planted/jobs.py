@@ -60,7 +60,7 @@ BUGS = (
     PlantedBug(
         name="moved_before_in_sync",
         summary="replicas go once one of those that stay is in sync, not all",
-        source="own; source document 003, onPartitionReassignment",
+        source="own; Kafka's KafkaController, onPartitionReassignment",
         breaks=("I18",),
         shows_under=(FaultFamily.NONE,),
         replacements=(Replacement(reassignment, "may_complete", _once_one_is_in_sync),),
@@ -92,7 +92,7 @@ BUGS = (
     PlantedBug(
         name="admin_job_kept",
         summary="a reassignment that is done stays in /admin/reassign_partitions",
-        source="own; source document 003",
+        source="own; Kafka's KafkaController",
         breaks=("L6",),
         shows_under=(FaultFamily.NONE,),
         replacements=(Replacement(reassignment, "end_reassignments", _leave_the_job),),
@@ -100,7 +100,7 @@ BUGS = (
     PlantedBug(
         name="moves_not_resumed",
         summary="a new controller forgets the reassignments that its predecessor had begun",
-        source="own; source document 003, controller failover",
+        source="own; Kafka's KafkaController, controller failover",
         breaks=("L6",),
         shows_under=(FaultFamily.PROCESS,),
         replacements=(Replacement(failover, "resume_reassignments", _begin_nothing_again),),

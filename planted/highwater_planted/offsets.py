@@ -79,7 +79,7 @@ def _load_to_the_high_watermark(
     purgatory: Purgatory,
     turns: Turns,
 ) -> None:
-    """As source document 004 says."""
+    """As Kafka's GroupMetadataManager does."""
     end_offset = min(epoch_start_offset, partition.high_watermark)
     _init_load(self, partition, end_offset, is_wanted, purgatory, turns)
 
@@ -129,7 +129,7 @@ BUGS = (
     PlantedBug(
         name="group_load_stops_early",
         summary="a coordinator reads offsets up to the high watermark of the moment, no further",
-        source="source document 004; KIP-207",
+        source="Kafka's GroupMetadataManager, loadGroupsAndOffsets; KIP-207",
         breaks=("I14",),
         shows_under=(FaultFamily.PROCESS,),
         replacements=(Replacement(PartitionLoad, "__init__", _load_to_the_high_watermark),),

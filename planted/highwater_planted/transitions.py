@@ -38,7 +38,7 @@ BUGS = (
     PlantedBug(
         name="deleted_without_stopping",
         summary="a topic's replicas are to be deleted while they are online, which no table has",
-        source="own; source document 003, ReplicaDeletionStarted",
+        source="own; Kafka's ZkReplicaStateMachine, ReplicaDeletionStarted",
         breaks=("I12", "L6"),
         shows_under=(FaultFamily.TOPICS,),
         replacements=(_NOT_STOPPED,),
@@ -46,7 +46,7 @@ BUGS = (
     PlantedBug(
         name="transition_not_checked",
         summary="online replicas are deleted: the state machine does not look at its table",
-        source="own; source document 002, checkValidReplicaStateChange",
+        source="own; Kafka's ZkReplicaStateMachine, checkValidReplicaStateChange",
         breaks=("I12",),
         shows_under=(FaultFamily.TOPICS,),
         replacements=(

@@ -44,7 +44,6 @@ NODE_PACKAGES = (
     "broker/highwater_broker",
 )
 GENERATED = "wire/highwater_wire/v1"
-PROTOCOL = "docs/explanation/replication.md"
 WRITTEN_BY_REPORTS = {"report.md", "campaign.md"}
 
 
@@ -240,16 +239,25 @@ def test_every_document_that_the_code_cites_is_in_the_repository() -> None:
     assert missing == []
 
 
-def test_every_heading_of_the_protocol_that_the_code_cites_is_there() -> None:
-    protocol = (ROOT / PROTOCOL).read_text()
-    headings = re.findall(r"^#+ (.+)$", protocol, re.MULTILINE)
+def test_every_heading_that_the_code_cites_is_in_its_document() -> None:
+    """Found: a heading of ARCHITECTURE.md that was gone; that document was not looked at."""
     missing = [
-        f"{name_of(path)}: {cited}"
+        f"{name_of(path)}: {document}, {cited}"
         for path in sources(*PACKAGES)
-        for cited in re.findall(rf'{PROTOCOL},\s+"([^"]+)"', path.read_text())
-        if " ".join(cited.split()) not in headings
+        for document, cited in re.findall(r'\b([\w/.-]+\.md),\s+"([^"]+)"', path.read_text())
+        if " ".join(cited.split()) not in headings_of(document)
     ]
     assert missing == []
+
+
+def headings_of(document: str) -> list[str]:
+    return re.findall(r"^#+ (.+)$", (ROOT / document).read_text(), re.MULTILINE)
+
+
+def test_no_source_is_cited_by_a_number_that_its_authors_alone_know() -> None:
+    """Found: "source document 003", which no list in the repository named."""
+    files = [*sources(*PACKAGES), *(ROOT / "docs").rglob("*.md")]
+    assert [path for path in files if re.search(r"source documents? 0", path.read_text())] == []
 
 
 def test_every_row_of_the_stock_clients_is_recorded() -> None:

@@ -3,8 +3,7 @@
 It finds a request's group and hands the request on: to rebalancing.py for members, to
 committing.py for offsets. Work that waits for the log runs in the coordinator's own tasks, so
 that a client that disconnects does not stop it halfway.
-Source: Kafka's GroupCoordinator; source document 004, handleGroupImmigration and
-handleGroupEmigration.
+Source: Kafka's GroupCoordinator, handleGroupImmigration and handleGroupEmigration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads an offsets partition from its log start to the start offset of its leader's epoch.
 
 It reads in steps of some milliseconds; other tasks run between them. It changes nothing.
-Source: source document 004, "loadGroupsAndOffsets". Deviation: Kafka reads up to the high watermark
-of the moment. A new leader's high watermark may be below offsets that its predecessor
+Source: Kafka's GroupMetadataManager, loadGroupsAndOffsets. Deviation: Kafka reads up to the high
+watermark of the moment. A new leader's high watermark may be below offsets that its predecessor
 acknowledged, so the load waits until it reaches the epoch's start, as ListOffsets does (KIP-207).
 """
 

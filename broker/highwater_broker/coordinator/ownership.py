@@ -3,7 +3,7 @@
 A term lasts from the moment at which this broker takes a partition's lead until it loses it, over
 any number of leader epochs. It begins and ends at the same instant as the role. A load counts only
 in the term in which it began, so a late load cannot overwrite the groups of a later term.
-Source: source document 004, handleGroupImmigration and handleGroupEmigration; KAFKA-2841,
+Source: Kafka's GroupCoordinator, handleGroupImmigration and handleGroupEmigration; KAFKA-2841,
 KAFKA-10614.
 """
 

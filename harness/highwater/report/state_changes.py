@@ -1,7 +1,8 @@
 """The state-change log: the controllers' changes of partitions and replicas, one a line; no I/O.
 
-Each line has the component (with source document 002's prefix), the partition or replica, the old
-and the new state, the epochs and the reason. Events that controllers met in between have lines too.
+Each line has the component (with the prefix of Kafka's StateChangeLogger), the partition
+or replica, the old and the new state, the epochs and the reason. Events that controllers met in
+between have lines too.
 """
 
 from __future__ import annotations

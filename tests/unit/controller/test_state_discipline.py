@@ -1,6 +1,7 @@
 """A change of state that is invalid or impossible harms its partition or replica alone.
 
-Source: source documents 002 and 003; docs/explanation/replication.md, "The controller".
+Source: Kafka's ZkReplicaStateMachine and ZkPartitionStateMachine;
+docs/explanation/replication.md, "The controller".
 """
 
 from __future__ import annotations
