@@ -81,9 +81,12 @@ def read_batches(folder: Path) -> tuple[Batch, ...]:
 
     Raises:
         DamagedLog: a torn or corrupt batch, or offsets that overlap or leave a gap.
+        OSError: the folder, or a segment, cannot be read.
     """
     return batches_in(
-        (text_of(path.name), read_whole(path)) for path in sorted(folder.glob("*.log"))
+        (text_of(path.name), read_whole(path))
+        for path in sorted(folder.iterdir())
+        if path.name.endswith(".log")
     )
 
 

@@ -20,6 +20,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
     Promises,
 )
+from highwater_checker.run_folder.files import may_be_there
 from highwater_checker.run_folder.histories import (
     Histories,
     polls_in,
@@ -233,4 +234,4 @@ def _with_lives(sends: Sends, lives: LivesOfRecords) -> Sends:
 def _read_lines(
     path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str]
 ) -> list[T]:
-    return read_lines(path, read, unread) if path.exists() else []
+    return read_lines(path, read, unread) if may_be_there(path) else []

@@ -14,7 +14,7 @@ from highwater_checker.history import decode
 from highwater_checker.probes import decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK
-from highwater_checker.run_folder.files import read_whole, text_of
+from highwater_checker.run_folder.files import files_in, may_be_there, read_whole, text_of
 from highwater_checker.run_folder.histories import processes_in
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -78,10 +78,10 @@ def _files_of(run_folder: Path, wanted: Collection[Hashable]) -> Iterator[tuple[
     for process in processes_in(history) if str in kinds else ():
         if any(isinstance(key, str) and key.startswith(f"{process}'s ") for key in wanted):
             yield history / f"{process}.jsonl", _operation
-    for path in sorted((run_folder / names.TRACE).glob("*.jsonl")) if Traced in kinds else ():
+    for path in files_in(run_folder / names.TRACE, ".jsonl") if Traced in kinds else ():
         yield path, _event
     for name, kind, told in ((names.LOOKS, _Look, _look), (names.PROBES, Probed, _probe)):
-        if kind in kinds and (run_folder / name).is_file():
+        if kind in kinds and may_be_there(run_folder / name):
             yield run_folder / name, told
 
 

@@ -22,6 +22,40 @@ def read_whole(path: Path) -> bytes:
         return file.read()
 
 
+def last_byte_of(path: Path) -> bytes:
+    """Return the file's last byte alone, b"" of an empty one: files of a long run are large.
+
+    Raises:
+        OSError: as read_whole.
+    """
+    with _open_regular(path) as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+def files_in(folder: Path, suffix: str) -> list[Path]:
+    """Return what is in the folder under names that end so, by name; [] of one without access.
+
+    Path.glob raises, or returns nothing, where access is denied: it depends on whose folder denies.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.endswith(suffix))
+    except OSError:
+        return []
+
+
+def may_be_there(path: Path) -> bool:
+    """Return whether there is something at the path, or access is denied: reading it says so."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of the file's content, which is read in parts, in hexadecimal digits.
 

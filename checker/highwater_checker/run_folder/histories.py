@@ -5,7 +5,6 @@ The first incarnation's file has the client's name, p0.jsonl; the second's is p0
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from highwater_checker.history import (
     sends_of,
     unmatched_of,
 )
-from highwater_checker.run_folder.files import text_of
+from highwater_checker.run_folder.files import files_in, last_byte_of, text_of
 from highwater_checker.run_folder.lines import read_lines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
@@ -137,7 +136,7 @@ def _history_of(history_folder: Path, process: str) -> Path:
 def processes_in(history_folder: Path, unread: list[str] | None = None) -> list[str]:
     """Return the processes that left a history, by file; `unread` takes names of no process."""
     found: list[str] = []
-    for path in sorted(history_folder.glob("*.jsonl")):
+    for path in files_in(history_folder, ".jsonl"):
         if _PROCESS.fullmatch(path.stem):
             found.append(path.stem)
         elif unread is not None:
@@ -146,11 +145,8 @@ def processes_in(history_folder: Path, unread: list[str] | None = None) -> list[
 
 
 def _is_torn(path: Path) -> bool:
-    """Read the last byte alone: histories of a long run are large."""
-    if not path.is_file():
+    """Return False also of an unreadable file, which its reader reports."""
+    try:
+        return last_byte_of(path) not in (b"", b"\n")
+    except OSError:
         return False
-    with path.open("rb") as history:
-        if not history.seek(0, os.SEEK_END):
-            return False
-        history.seek(-1, os.SEEK_END)
-        return history.read(1) != b"\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from highwater_checker.run_folder.files import read_whole, text_of
+from highwater_checker.run_folder.files import files_in, read_whole, text_of
 from highwater_core.events import TraceEvent
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
@@ -39,6 +39,6 @@ def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[Tr
     """Return every node's events, each node's in its own order; `unread` takes the malformed."""
     return tuple(
         event
-        for path in sorted(trace_folder.glob("*.jsonl"))
+        for path in files_in(trace_folder, ".jsonl")
         for event in read_lines(path, decode_events, unread)
     )

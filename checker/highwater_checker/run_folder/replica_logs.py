@@ -9,6 +9,7 @@ from pathlib import Path
 from highwater_checker.finding import Finding
 from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_checker.run_folder.documents import Promises
+from highwater_checker.run_folder.files import may_be_there
 from highwater_checker.run_folder.names import of_broker
 from highwater_checker.segments import (
     Batch,
@@ -139,7 +140,7 @@ def _batches_of(
 ) -> tuple[Batch, ...] | None:
     """Return the log's batches; None where its folder is missing or unreadable."""
     folder = segments_folder / of_broker(broker) / str(at)
-    if not folder.is_dir():
+    if not may_be_there(folder):
         unread.append(f"{at} of broker {broker}: it has no folder")
         return None
     try:
