@@ -16,7 +16,8 @@ from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
 from highwater_core import znodes
 from highwater_core.ids import NodeId, TopicPartition
-from highwater_core.ports import Stat
+from highwater_core.ports import CheckOp, SetOp, Stat
+from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
 from highwater_core.znodes import MalformedZnode
 
 Jobs = TypeVar("Jobs", znodes.ReassignmentsZnode, znodes.PartitionsZnode)
@@ -112,37 +113,58 @@ async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> No
         del context.ended_reassignments[at]
 
 
-async def read_preferred_elections(term: Term) -> Sequence[TopicPartition]:
-    """Return the partitions that /admin/preferred_replica_election names, each once.
+async def read_preferred_elections(term: Term) -> tuple[Sequence[TopicPartition], int]:
+    """Return the partitions that /admin/preferred_replica_election names, each once, and its
+    version.
 
     A watch fires at the next change.
     """
     await term.store.exists(znodes.PREFERRED_REPLICA_ELECTION, watch=True)
     found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode)
-    listed = () if found is None else found[0].partitions
-    return list(dict.fromkeys(TopicPartition(each.topic, each.partition) for each in listed))
+    if found is None:
+        return (), -1
+    listed = (TopicPartition(each.topic, each.partition) for each in found[0].partitions)
+    return list(dict.fromkeys(listed)), found[1].node_version
 
 
-async def forget_preferred_elections(term: Term) -> None:
-    await term.store.delete(znodes.PREFERRED_REPLICA_ELECTION)
+async def forget_preferred_elections(term: Term, node_version: int) -> None:
+    """Remove the znode, unless others have written it since that version."""
+    await term.store.replace(znodes.PREFERRED_REPLICA_ELECTION, None, node_version)
 
 
 async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> tuple[Jobs, Stat] | None:
     """Return the admin znode's content, None where it names no partition.
 
     A malformed one is traced. It is removed, and so is one without partitions: there is no job in
-    it.
+    it. One that others have written since is left to the event of its watch.
     """
     read = await term.store.get(path)
     if read is None:
         return None
     data, stat = read
     try:
+        if path == znodes.REASSIGN_PARTITIONS:
+            _check_size(data, path)
         found = znodes.decode(kind, data, path)
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
     else:
         if found.partitions:
             return found, stat
-    await term.store.delete(path)
+    await term.store.replace(path, None, stat.node_version)
     return None
+
+
+def _check_size(data: bytes, path: str) -> None:
+    """Check that the znode could be written without one of its jobs.
+
+    Others may write more than a node does. No term could ever remove a job from such a znode.
+
+    Raises:
+        MalformedZnode: it is too large.
+    """
+    size_bytes = size_of_multi((CheckOp(znodes.CONTROLLER_EPOCH, 0), SetOp(path, data, 0)))
+    if size_bytes > MAX_REQUEST_BYTES:
+        raise MalformedZnode(
+            f"{path}: a write takes {size_bytes} bytes, at most {MAX_REQUEST_BYTES}"
+        )

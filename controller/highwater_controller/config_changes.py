@@ -1,7 +1,8 @@
 """The controller's reaction to changed configurations.
 
 It reads brokers' configurations, holds the elections that unclean.leader.election.enable allows
-from now on, and removes old announcements.
+from now on, ends the cancelled reassignments that min.insync.replicas allows, and removes old
+announcements.
 Source: Kafka's ZkConfigManager; KIP-226 (the election after a change).
 """
 
@@ -14,7 +15,9 @@ from highwater_controller.configurations import (
     load_broker_configs,
     read_broker_configs,
 )
+from highwater_controller.logic.reassignments import is_given_up
 from highwater_controller.partition_state_machine import elect_leaders_where_none
+from highwater_controller.reassignment import advance_reassignments
 from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
 from highwater_core.admin_messages import ConfigEntity
@@ -43,8 +46,8 @@ async def on_config_changes(term: Term) -> None:
     """Act on new announcements, and remove old ones.
 
     Ordering: announcements read, and watched -> brokers' configurations read that changed ->
-    elections of partitions without a leader, where unclean ones are allowed now -> announcements
-    removed that are old.
+    elections of partitions without a leader, where unclean ones are allowed now -> cancelled
+    reassignments completed that are ready now -> announcements removed that are old.
     """
     seen = term.context.config_changes
     now_ms = term.runtime.now_ms()
@@ -53,11 +56,14 @@ async def on_config_changes(term: Term) -> None:
     if owners is None:
         await load_broker_configs(term)
         await _elect(term, sorted(term.context.topics()))
+        await _end_given_up(term, term.context.topics())
     else:
-        await read_broker_configs(term, [each for each in owners if _is_broker(each)])
+        of_brokers = [each for each in owners if _is_broker(each)]
+        await read_broker_configs(term, of_brokers)
         is_for_all = EVERY_BROKER in owners
         topics = [topic for topic in term.context.topics() if is_for_all or _topic(topic) in owners]
         await _elect(term, topics)
+        await _end_given_up(term, term.context.topics() if of_brokers else topics)
     term.context.config_changes = {name: seen.get(name, now_ms) for name in names}
     await _remove_old(term, names, now_ms)
 
@@ -85,6 +91,13 @@ async def _elect(term: Term, changed: Collection[str]) -> None:
     may_be_led = [topic for topic, is_allowed in zip(topics, allowed, strict=True) if is_allowed]
     if may_be_led:
         await elect_leaders_where_none(term, may_be_led)
+
+
+async def _end_given_up(term: Term, changed: Collection[str]) -> None:
+    """Complete the topics' cancelled reassignments that need no more replicas in sync."""
+    reassignments, topics = term.context.reassignments, frozenset(changed)
+    given_up = [at for at in sorted(reassignments) if is_given_up(reassignments[at])]
+    await advance_reassignments(term, [at for at in given_up if at.topic in topics])
 
 
 async def _remove_old(term: Term, names: list[str], now_ms: int) -> None:

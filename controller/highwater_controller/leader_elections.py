@@ -125,6 +125,7 @@ class WrittenElections:
 
     def __init__(self) -> None:
         self._left: Sequence[TopicPartition] | None = None
+        self._node_version = -1
 
     @property
     def is_over(self) -> bool:
@@ -138,11 +139,11 @@ class WrittenElections:
         a controller that dies before leaves it to the next one.
         """
         if self._left is None:
-            self._left = await read_preferred_elections(term)
+            self._left, self._node_version = await read_preferred_elections(term)
         some, self._left = next_step(self._left)
         await elect_leaders(term, some, ElectionType.PREFERRED)
         if some and self.is_over:
-            await forget_preferred_elections(term)
+            await forget_preferred_elections(term, self._node_version)
 
 
 async def rebalance_leaders(term: Term) -> None:

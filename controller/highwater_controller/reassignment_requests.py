@@ -176,7 +176,12 @@ async def _begin_listed(term: Term, partitions: Iterable[TopicPartition]) -> lis
 
 
 async def _begin(term: Term, topic: str, targets: dict[TopicPartition, Brokers]) -> Refused | None:
-    """Begin the reassignments of a topic's partitions; return an error, or None."""
+    """Begin the reassignments of a topic's partitions; return an error, or None.
+
+    The deletion of another topic, put off until then, may have shown one of this topic meanwhile.
+    """
+    if not term.context.is_known(topic) or term.context.is_to_be_deleted(topic):
+        return Refused(_UNKNOWN, "the topic is being deleted")
     try:
         is_known = await begin_reassignments(term, topic, targets)
     except TooLarge as fault:
