@@ -30,7 +30,9 @@ def metrics(
     run: Annotated[str | None, typer.Option("--run", help="The run, if several are up.")] = None,
     serve: Annotated[
         int | None,
-        typer.Option("--serve", metavar="PORT", help="Answer GET /metrics until Ctrl-C."),
+        typer.Option(
+            "--serve", metavar="PORT", min=0, max=65535, help="Answer GET /metrics until Ctrl-C."
+        ),
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Where --serve listens.")] = "127.0.0.1",
 ) -> None:

@@ -56,13 +56,16 @@ def reassign_(
     """
     if throttle is not None and to is None:
         raise typer.BadParameter("--throttle goes with --to")
-    cluster = Cluster.attach(run)
-    at = None if partition is None else parse_partition(partition)
-    if at is None or (to is None and not give_up):
-        _show(list_reassignments(cluster, None if at is None else [at]), as_json=json)
-        return
     if to is not None and give_up:
         raise typer.BadParameter("--to and --give-up exclude each other")
+    at = None if partition is None else parse_partition(partition)
+    is_change = to is not None or give_up
+    if is_change and at is None:
+        raise typer.BadParameter("TOPIC-PARTITION says what --to and --give-up are about")
+    cluster = Cluster.attach(run)
+    if at is None or not is_change:
+        _show(list_reassignments(cluster, None if at is None else [at]), as_json=json)
+        return
     target = None if to is None else parse_brokers(to)
     if throttle is not None and target is not None:
         reassign_throttled(cluster, at, target, throttle)
