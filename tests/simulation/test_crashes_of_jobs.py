@@ -155,6 +155,20 @@ JOBS = {
         topics=WITH_ANOTHER,
         is_nightly=True,
     ),
+    "deleted while it moves": Job(
+        count_of("u"),
+        0,
+        (HELD_UP, f.MoveReplicas("u", (0, 4)), f.DeleteTopic("u")),
+        topics=WITH_ANOTHER,
+        is_nightly=True,
+    ),
+    "deleted and given up": Job(
+        count_of("u"),
+        0,
+        (HELD_UP, f.MoveReplicas("u", (0, 4)), f.DeleteTopic("u"), f.GiveUpMoving("u")),
+        topics=WITH_ANOTHER,
+        is_nightly=True,
+    ),
     "configured": Job(configured_retention, ("70000000", 70_000_000, 70_000_000), ask=configured),
 }
 
