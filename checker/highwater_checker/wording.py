@@ -32,12 +32,12 @@ class Wording(Enum):
     LACKS_DETAILS = f"{_START}: {{kind}} at seq {{seq}} has no usable {{lacking}}"
 
     # Logs
-    DAMAGED = "broker {node}: {damage}"
+    DAMAGED = "{damage}"
     UNLIKE = "broker {reference} holds {expected:batch}, broker {node} holds {found:batch}"
     UNLIKE_RECORD = (
         "broker {reference} holds {value:shown} at {offset}, broker {node} holds {held:shown}"
     )
-    ENDS_BELOW_HIGH_WATERMARK = "broker {node}: log ends at {offset}, HW {high_watermark}"
+    ENDS_BELOW_HIGH_WATERMARK = "its log ends at {offset}, HW {high_watermark}"
 
     # Clients' records
     LOST = "{value:shown} was acknowledged; there is {held:shown}"

@@ -235,10 +235,10 @@ PLANTED = [
         {"committed_before": [("I11", 3, 0)]},
     ),
     # ------------------------------------------------ I6
-    Planted("an empty ISR", with_isr(), {"isr": [("I6", -1, -1)] * 2}),
-    Planted("a stranger in the ISR", with_isr(9, 0), {"isr": [("I6", -1, -1)]}),
-    Planted("the leader is not in the ISR", with_isr(1), {"isr": [("I6", -1, -1)]}),
-    Planted("one in the ISR twice", with_isr(0, 1, 0), {"isr": [("I6", -1, -1)]}),
+    Planted("an empty ISR", with_isr(), {"isr": [("I6", -1, 0)] * 2}),
+    Planted("a stranger in the ISR", with_isr(9, 0), {"isr": [("I6", -1, 0)]}),
+    Planted("the leader is not in the ISR", with_isr(1), {"isr": [("I6", -1, 0)]}),
+    Planted("one in the ISR twice", with_isr(0, 1, 0), {"isr": [("I6", -1, 0)]}),
     Planted(
         "the same state in two looks, and an older leader beside it",
         with_looks(
@@ -250,7 +250,7 @@ PLANTED = [
                 replica("leader", 3, 3, leader_epoch=2),
             ),
         ),
-        {"isr": [("I6", -1, -1)]},
+        {"isr": [("I6", -1, 0)]},
     ),
     # ------------------------------------------------ I9
     Planted(
@@ -342,7 +342,7 @@ PLANTED = [
     Planted(
         "its own name twice in the ISR",
         with_member(2, 2, isr=(0, 1, 1)),
-        {"high_watermarks": [("I4", 2, 1)], "isr": [("I6", -1, -1)]},
+        {"high_watermarks": [("I4", 2, 1)], "isr": [("I6", -1, 0)]},
     ),
     Planted("it cut its log", with_member(2, 2, more=[cut(1, 1, 2)]), {}),
     Planted(

@@ -158,7 +158,7 @@ PLANTED = [
         {
             "acknowledged_records": [("I1", 4, 2)],
             "replica_equality": [("I3", 4, -1)],
-            "high_watermarks_are_held": [("I4", 4, -1)],
+            "high_watermarks_are_held": [("I4", 4, 2)],
             "reads": [("I9", 4, 2), ("I9", 5, 2)],
         },
     ),
@@ -201,7 +201,7 @@ PLANTED = [
         replace(CLEAN, replicas=[], damaged=[Damaged("t", 0, b, "bad CRC") for b in range(3)]),
         {
             "acknowledged_records": [("I1", offset, -1) for offset in (0, 1, 2, 4)],
-            "segments_decode": [("I3", -1, -1)] * 3,
+            "segments_decode": [("I3", -1, 0), ("I3", -1, 1), ("I3", -1, 2)],
         },
     ),
     Planted("the final look tells of no broker 2", with_third(AB, high_watermark=-1), {}),
@@ -212,7 +212,7 @@ PLANTED = [
             with_same(batch(0, None, b"\xff")),
             history=[*send("p0", 0, "", 0), *send("p0", 1, "\ufffd", 1)],
         ),
-        {"high_watermarks_are_held": [("I4", 2, -1)] * 3},
+        {"high_watermarks_are_held": [("I4", 2, 0), ("I4", 2, 1), ("I4", 2, 2)]},
     ),
     Planted(
         "the same records in other batches",
@@ -231,7 +231,7 @@ PLANTED = [
         ),
         {
             "replica_equality": [("I3", 2, -1)],
-            "high_watermarks_are_held": [("I4", 2, -1), ("I4", 2, -1), ("I4", 4, -1)],
+            "high_watermarks_are_held": [("I4", 2, 0), ("I4", 2, 2), ("I4", 4, 1)],
         },
     ),
     Planted(

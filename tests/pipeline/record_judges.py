@@ -83,7 +83,7 @@ def _replica_equality(run: Run) -> CheckResult:
 
 def _segments_decode(run: Run) -> CheckResult:
     found = tuple(
-        Finding("I3", f"broker {each.broker}: {each.damage}", each.topic, each.partition)
+        Finding("I3", each.damage, each.topic, each.partition, broker=each.broker)
         for each in run.damaged
     )
     return CheckResult("segments decode", len(_replicas(run)) + len(found), found)

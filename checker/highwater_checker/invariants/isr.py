@@ -40,6 +40,7 @@ def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
                 wording.filled(**asdict(record)),
                 record.topic,
                 record.partition,
+                broker=record.leader,
                 looks=() if record.seen_ns is None else (record.seen_ns,),
             )
             for wording in _problems(record)

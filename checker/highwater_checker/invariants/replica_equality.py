@@ -55,11 +55,12 @@ def check_high_watermarks_are_held(
         Finding(
             invariant="I4",
             message=Wording.ENDS_BELOW_HIGH_WATERMARK.filled(
-                node=r.broker_id, offset=r.log_end_offset, high_watermark=r.high_watermark
+                offset=r.log_end_offset, high_watermark=r.high_watermark
             ),
             topic=r.topic,
             partition=r.partition,
             offset=r.log_end_offset,
+            broker=r.broker_id,
             looks=() if seen_ns is None else (seen_ns,),
         )
         for r in replicas

@@ -155,7 +155,7 @@ def _batches_of(
         unread.append(f"{at} of broker {broker}: {error.strerror or error}")
         return None
     except DamagedLog as error:
-        what = Wording.DAMAGED.filled(node=broker, damage=error)
-        damage.append(Finding("I3", what, at.topic, at.partition))
+        what = Wording.DAMAGED.filled(damage=error)
+        damage.append(Finding("I3", what, at.topic, at.partition, broker=broker))
         return None
     return batches

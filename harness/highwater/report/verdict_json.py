@@ -10,6 +10,7 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
 from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome, Requirement, Verdict
+from highwater_core.ids import FIRST_CONTROLLER_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _judged_finding(
         check=check.check,
         invariant=finding.invariant,
         message=finding.message,
-        node=names.of_broker(finding.broker) if finding.broker >= 0 else None,
+        node=_node_of(finding),
         topic=finding.topic or None,
         partition=finding.partition if finding.partition >= 0 else None,
         offset=finding.offset if finding.offset >= 0 else None,
@@ -105,3 +106,15 @@ def _judged_finding(
         around=finding.around,
         rows=finding.rows,
     )
+
+
+def _node_of(finding: Finding) -> str | None:
+    """Return the finding's broker, else the one node whose trace shows it."""
+    if finding.broker >= 0:
+        return names.of_broker(finding.broker)
+    nodes = {each.node for each in finding.traced}
+    if len(nodes) != 1:
+        return None
+    (node,) = nodes
+    is_controller = node >= FIRST_CONTROLLER_ID
+    return f"controller-{node}" if is_controller else names.of_broker(node)

@@ -12,11 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
-from highwater_checker.finding import CheckResult, Finding
+from highwater.report.verdict_json import judged_run
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.probes import Probe, encode_probe
 from highwater_checker.run_folder.documents import FINAL_LOOK, REQUIREMENTS, VERDICT, WATCHED
-from highwater_checker.verdict import Requirement
+from highwater_checker.verdict import Requirement, judge
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
 from highwater_core.messages import ReplicaSnapshot
@@ -64,6 +65,21 @@ def test_the_exit_code_is_that_of_the_worst_verdict(
 def test_a_failed_runs_finding_is_told_with_its_place(runs: dict[str, Path]) -> None:
     result = CliRunner().invoke(make_app("judge"), ["judge", str(runs["failed"])])
     assert "I1: t-0, offset 0, broker 1, p0's send 0: 'v0' was acknowledged" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("nodes", "broker", "named"),
+    [((), 2, "broker-2"), ((1,), -1, "broker-1"), ((1000,), -1, "controller-1000"),
+     ((1, 1000), -1, None), ((), -1, None)],
+)  # fmt: skip
+def test_a_finding_in_json_names_the_one_node_that_shows_it(
+    nodes: tuple[int, ...], broker: int, named: str | None, tmp_path: Path
+) -> None:
+    """Found: a finding of a controller's trace had no node."""
+    traced = tuple(Traced(node, 1, 7) for node in nodes)
+    finding = Finding("I12", "why", broker=broker, traced=traced)
+    (told,) = judged_run(tmp_path, judge([CheckResult("c", 1, (finding,))], [])).findings
+    assert told.node == named
 
 
 def test_a_finding_in_json_names_its_run_place_and_lines_of_evidence(runs: dict[str, Path]) -> None:

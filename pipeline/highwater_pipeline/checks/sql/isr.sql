@@ -13,7 +13,7 @@ WITH leaders AS (
   FROM leaders
   WHERE place = 1
 ), findings AS (
-  SELECT run_id, 'I6' AS invariant, topic, partition, wording,
+  SELECT run_id, 'I6' AS invariant, topic, partition, leader AS broker, wording,
     leader, leader_epoch, isr, assigned_replicas
   FROM examined CROSS JOIN (
     VALUES ('EMPTY_ISR'), ('STRANGER_IN_ISR'), ('LEADER_NOT_IN_ISR'), ('TWICE_IN_ISR')
