@@ -11,11 +11,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from struct import unpack_from
 from typing import Any
 
 from highwater_checker.judging import judge_run
 from highwater_checker.segments import batches_in
 from highwater_checker.verdict import Outcome
+from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import split_batches
 from tests.fuzz.cases import Broken, Case, Step
 from tests.fuzz.draws import INT64_EDGES, Draws, with_right_crc
@@ -136,13 +138,20 @@ def _forged_batch(draws: Draws, content: bytes) -> bytes:
     batches = [bytearray(batch.data) for batch in split_batches(content)]
     at = draws.below(len(batches))
     if draws.chance(30):
-        del batches[at]
+        batches[at : at + 1] = [_emptied(batches[at])] if draws.chance(70) else []
     elif draws.chance(30):
         batches[at] = bytearray(draws.batch())
     else:
         draws.forge(batches[at])
         batches[at] = bytearray(with_right_crc(batches[at]))
     return b"".join(batches)
+
+
+def _emptied(batch: bytearray) -> bytearray:
+    """Return the batch without its records, as compaction leaves one: no offset is missing."""
+    (base_offset,), (leader_epoch,) = unpack_from(">q", batch), unpack_from(">i", batch, 12)
+    (last_delta,) = unpack_from(">i", batch, 23)
+    return bytearray(empty_batch(base_offset, base_offset + last_delta, leader_epoch))
 
 
 def _forged_lines(draws: Draws, content: bytes) -> bytes:
