@@ -21,7 +21,7 @@ def described_log_folders(cluster: Cluster) -> Described:
     """Ask every broker for its log folders."""
     found: dict[int, tuple[DescribedLogDir, ...]] = {}
     for broker in cluster.topology.broker_ids:
-        folders = _ask(cluster, broker)
+        folders = _ask(cluster, broker, None)
         if folders is not None:
             found[broker] = folders
     return found
@@ -29,7 +29,7 @@ def described_log_folders(cluster: Cluster) -> Described:
 
 def failed_log_folders(cluster: Cluster, broker: NodeId) -> tuple[str, ...]:
     """Return the names of the broker's log folders that have failed; none if it does not answer."""
-    folders = _ask(cluster, broker) or ()
+    folders = _ask(cluster, broker, ()) or ()  # without replicas: `status --watch` asks often
     return tuple(_name(folder) for folder in folders if folder.error is not ErrorCode.NONE)
 
 
@@ -37,9 +37,12 @@ def _name(folder: DescribedLogDir) -> str:
     return folder.path.rpartition("/")[2]
 
 
-def _ask(cluster: Cluster, broker: NodeId) -> tuple[DescribedLogDir, ...] | None:
+def _ask(
+    cluster: Cluster, broker: NodeId, partitions: tuple[TopicPartition, ...] | None
+) -> tuple[DescribedLogDir, ...] | None:
+    request = DescribeLogDirsRequest(partitions)
     try:
-        response = ask_any(cluster, DescribeLogDirsRequest(None), TIMEOUT_S, (broker,))
+        response = ask_any(cluster, request, TIMEOUT_S, (broker,))
     except HarnessError:
         return None
     folders: tuple[DescribedLogDir, ...] = response.folders

@@ -95,8 +95,8 @@ def _node_status(cluster: Cluster, spec: NodeSpec) -> NodeStatus:
     container = cluster.status(node_id)
     is_asked = container == "running" and node_id in cluster.node_ids
     snapshot = cluster.try_snapshot(node_id) if is_asked else None
-    is_asked = snapshot is not None and spec.kind is NodeKind.BROKER
-    failed = failed_log_folders(cluster, node_id) if is_asked else ()
+    has_folders = snapshot is not None and spec.kind is NodeKind.BROKER
+    failed = failed_log_folders(cluster, node_id) if has_folders else ()
     return NodeStatus(spec.name, container, cluster.address(node_id), snapshot, failed)
 
 

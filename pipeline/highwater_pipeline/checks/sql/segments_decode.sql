@@ -2,8 +2,7 @@
 WITH examined AS (
   SELECT * FROM {replicas} WHERE high_watermark >= 0
 ), findings AS (
-  SELECT run_id, 'I3' AS invariant, topic, partition, broker,
-    'DAMAGED' AS wording, damage
+  SELECT run_id, 'I3' AS invariant, topic, partition, broker, 'DAMAGED' AS wording, damage
   FROM examined
   WHERE damage IS NOT NULL
 )
