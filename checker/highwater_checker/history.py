@@ -130,7 +130,8 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
 def sends_of(events: Iterable[HistoryEvent]) -> Sends:
     """Return every send with its outcome; one that never completed is unknown.
 
-    Outcomes without a send of their own are left out: see unmatched_of.
+    Outcomes without a send of their own are left out, as are sends that begin while another of
+    their operation_id has no outcome: see unmatched_of.
     """
     open_sends: dict[int, HistoryEvent] = {}
     acknowledged: list[Acknowledged] = []
@@ -140,7 +141,7 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
         if event.function != SEND:
             continue
         if event.type is OperationType.INVOKE:
-            open_sends[event.operation_id] = event
+            open_sends.setdefault(event.operation_id, event)
             continue
         invoked = open_sends.pop(event.operation_id, None)
         if invoked is None:
@@ -175,20 +176,20 @@ class OpenOperations:
         self._open: set[int] = set()
 
     def is_unmatched(self, event: HistoryEvent) -> bool:
-        """Return whether the process's next event is an outcome that had not begun, or a second
-        one."""
+        """Return whether the process's next event has no counterpart: an outcome that had not
+        begun, a second outcome, or an invoke while another of its operation_id has no outcome."""
         if event.function not in BEGUN_FIRST:
             return False
+        is_open = event.operation_id in self._open
         if event.type is OperationType.INVOKE:
             self._open.add(event.operation_id)
-            return False
-        is_open = event.operation_id in self._open
+            return is_open
         self._open.discard(event.operation_id)
         return not is_open
 
 
 def unmatched_of(events: Iterable[HistoryEvent]) -> list[HistoryEvent]:
-    """Return a process's outcomes without a beginning of their own; events in their order."""
+    """Return a process's outcomes without an invoke, and invokes of open operations, in order."""
     open_operations = OpenOperations()
     return [event for event in events if open_operations.is_unmatched(event)]
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from highwater.runs.plans.running import read_plan
 from tests.integration.plan_runs import run_plan
-from tests.plans.agreement import PLANS, assert_shown, read_plan
+from tests.plans.agreement import PLANS, assert_shown
 
 pytestmark = pytest.mark.docker
 

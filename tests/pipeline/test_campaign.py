@@ -30,7 +30,7 @@ from highwater.search.campaigns import (
     settings_of,
 )
 from highwater.search.options import Families
-from highwater.search.plans import read_plan
+from highwater.search.plans import read_simulated_plan
 from highwater.search.report import print_report, report_of
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
@@ -139,7 +139,7 @@ def test_a_planted_bug_is_found_and_shrunk_and_its_plans_fail_again(
     plans += [Path(each.plan) for each in report.shrunk]
     assert len(plans) > len(report.search.violations)
     for path in plans:
-        replayed = replay(read_plan(path))
+        replayed = replay(read_simulated_plan(path))
         assert replayed.bug == "truncate_nothing"
         assert replayed.exit_code == 1, path
         expected = replayed.result.plan.expected

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from highwater.runs.plans.outcome import PlanResult
-from highwater_chaos.plan import Expected, Plan, decode_plan
+from highwater_chaos.plan import Expected, Plan
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind as Kind
@@ -24,10 +24,6 @@ Trace = Sequence[TraceEvent]
 SEEN_BEFORE = {"I3": "I16"}
 """The simulator stops at the first violation: a leader counts a log that differs as copied, and
 then the logs are compared. Containers are judged at the end."""
-
-
-def read_plan(path: Path) -> Plan:
-    return decode_plan(path.read_bytes(), path)
 
 
 def assert_shown(name: str, plan: Plan, result: PlanResult) -> None:

@@ -9,10 +9,11 @@ import pytest
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
+from highwater.runs.plans.running import read_plan
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import encode_plan
 from highwater_core.config import Preset
-from tests.plans.agreement import PLANS, SITUATIONS, assert_shown, read_plan
+from tests.plans.agreement import PLANS, SITUATIONS, assert_shown
 
 
 def test_eleven_plans_of_which_five_fail_each_with_a_situation_of_its_own_to_reach() -> None:

@@ -109,7 +109,9 @@ def _compacted(
             node=right.broker_id,
             held=other and other.text_of(left.topic),
         )
-        return len(either), [Finding("I3", what, left.topic, left.partition, offset)]
+        return len(either), [
+            Finding("I3", what, left.topic, left.partition, offset, right.broker_id)
+        ]
     return len(either), []
 
 
@@ -145,6 +147,7 @@ def _finding(
         topic=left_log.topic,
         partition=left_log.partition,
         offset=offset,
+        broker=right_log.broker_id,
         around=_first_byte(left, right),
     )
 

@@ -55,7 +55,8 @@ def read_histories(
 def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
     """Return the sends of all histories.
 
-    `unread` takes outcomes without a send, a commit or a fetch of committed offsets of their own.
+    `unread` takes the lines of sends, commits and fetches of committed offsets that have no
+    counterpart (highwater_checker.history.OpenOperations).
     """
     parts: list[Sends] = []
     for process, events in histories.items():
@@ -70,14 +71,14 @@ def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
 
 
 def _unmatched(process: str, events: Sequence[HistoryEvent]) -> Iterator[str]:
-    """Yield how many outcomes of a process have no beginning of their own, in words."""
+    """Yield how many lines of a process's operations have no counterpart, in words."""
     unmatched = unmatched_of(events)
     sends = sum(event.function == SEND for event in unmatched)
     if sends:
-        yield f"{process}.jsonl: {sends} outcomes without a send of their own"
+        yield f"{process}.jsonl: {sends} lines of sends without a counterpart"
     if len(unmatched) > sends:
         commits = len(unmatched) - sends
-        yield f"{process}.jsonl: {commits} outcomes of commits without their beginning"
+        yield f"{process}.jsonl: {commits} lines of commits without a counterpart"
 
 
 def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:

@@ -58,9 +58,6 @@ def run(
     file: Annotated[
         Path | None, typer.Argument(metavar="PLAN", exists=True, dir_okay=False, help="A file.")
     ] = None,
-    plan: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="The same as PLAN.")
-    ] = None,
     seed: Annotated[int | None, typer.Option(help="Or draw a plan from it.")] = None,
     lasting: For = "60s",
     preset: PresetOption = Preset.FENCED,
@@ -89,16 +86,15 @@ def run(
     makes the verdict unknown. Exit code 0: every run passed; 1: one failed; 2: one is unknown, or
     could not be done.
     """
-    given = [each for each in (file, plan) if each is not None]
-    if len(given) + (seed is not None) != 1:
-        raise HarnessError("say PLAN, a plan's file, or --seed N for a random one: one of the two")
-    if seed is None:
-        planned = read_plan(given[0])
-    else:
+    if file is not None and seed is None:
+        planned = read_plan(file)
+    elif file is None and seed is not None:
         kept = guard is not False
         planned = plan_of(
             wanted_of(seed, lasting, preset, brokers, controllers, swarm, kept, without)
         )
+    else:
+        raise HarnessError("say PLAN, a plan's file, or --seed N for a random one: one of the two")
     if dry_run:
         raise typer.Exit(_print_dry(planned, world))
     if guard:

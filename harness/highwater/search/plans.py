@@ -29,10 +29,10 @@ def plan_of(what: str, preset: Preset | None, family: Families | None) -> Plan:
         return generate(int(what), preset or Preset.FENCED, chosen)
     if preset is not None or family is not None:
         raise NoSuchPlan("--preset and --family are for seeds: a plan file says all that itself")
-    return read_plan(Path(what))
+    return read_simulated_plan(Path(what))
 
 
-def read_plan(path: Path) -> Plan:
+def read_simulated_plan(path: Path) -> Plan:
     """Return the plan of a file.
 
     Raises:

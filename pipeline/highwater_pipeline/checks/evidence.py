@@ -31,7 +31,7 @@ ACKS_ALL = -1
 def operations_of(tables: Tables, function: str) -> DataFrame:
     """Return the rows of OPERATIONS of one function, with file, and operation as findings name it.
 
-    Outcomes without a send of their own are left out. (file, line) is the order in which the
+    Lines without a counterpart (is_unmatched) are left out. (file, line) is the order in which the
     checker reads a run's histories. life and is_over are "" and false where OPERATIONS has null:
     the topic was never deleted.
     """

@@ -53,6 +53,7 @@ def run(tables: Tables) -> CheckFrames:
         Wording.UNLIKE,
         invariant="I3",
         offset=fn.least("expected.base_offset", "found.base_offset"),
+        broker="broker",
         facts=["reference", "expected", fn.col("broker").alias("node"), "found"],
     )
     # One batch of each is a pair, and each that the other lacks.
@@ -118,6 +119,7 @@ def _unlike_records(tables: Tables, beside: DataFrame) -> DataFrame:
         Wording.UNLIKE_RECORD,
         invariant="I3",
         offset=fn.col("first.offset"),
+        broker="broker",
         facts=[
             "reference",
             _value_of("first.expected").alias("value"),

@@ -67,7 +67,7 @@ def _too_few(tables: Tables) -> DataFrame:
 
 
 def _unmatched(tables: Tables) -> DataFrame:
-    """Return how many outcomes of each process have no beginning of their own."""
+    """Return how many lines of each process's operations have no counterpart."""
     is_send = fn.col("function") == SEND
     counted = (
         tables[OPERATIONS]
@@ -75,8 +75,8 @@ def _unmatched(tables: Tables) -> DataFrame:
         .groupBy("run_id", "process", is_send.alias("is_send"))
         .count()
     )
-    of_sends = text("{process}.jsonl: {count} outcomes without a send of their own")
-    of_commits = text("{process}.jsonl: {count} outcomes of commits without their beginning")
+    of_sends = text("{process}.jsonl: {count} lines of sends without a counterpart")
+    of_commits = text("{process}.jsonl: {count} lines of commits without a counterpart")
     return _because(counted, fn.when(fn.col("is_send"), of_sends).otherwise(of_commits))
 
 

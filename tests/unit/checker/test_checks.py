@@ -99,7 +99,7 @@ def test_equal_replicas_pass_and_a_longer_unreplicated_tail_is_no_difference() -
 )
 def test_replicas_that_differ_below_the_high_watermark_are_found(other: ReplicaLog) -> None:
     result = check_replica_equality([make_log(0, FIRST, SECOND), other])
-    assert [finding.invariant for finding in result.findings] == ["I3"]
+    assert [(finding.invariant, finding.broker) for finding in result.findings] == [("I3", 1)]
 
 
 def test_of_batches_of_the_same_offsets_the_bytes_that_differ_are_shown() -> None:

@@ -99,11 +99,15 @@ HISTORIES: dict[str, tuple[bytes, str]] = {
     "no text": (SENT + b"\xff\xff\n" + SENT[:0] + SENT, "p0.jsonl: line 3"),
     "an outcome without its send": (
         SENT + history_line(OperationType.OK, 1),
-        "p0.jsonl: 1 outcomes without a send of their own",
+        "p0.jsonl: 1 lines of sends without a counterpart",
     ),
     "an outcome twice": (
         SENT + history_line(OperationType.OK),
-        "p0.jsonl: 1 outcomes without a send of their own",
+        "p0.jsonl: 1 lines of sends without a counterpart",
+    ),
+    "a send begun anew": (
+        history_line(OperationType.INVOKE) + SENT,
+        "p0.jsonl: 1 lines of sends without a counterpart",
     ),
     "half a line at the end": (SENT + SENT[:30], "those of ['p0'] do"),
     "another process's": (
@@ -112,7 +116,7 @@ HISTORIES: dict[str, tuple[bytes, str]] = {
     ),
     "an acknowledged commit without its beginning": (
         SENT + history_line(OperationType.OK, 1).replace(b'"send"', b'"commit"'),
-        "p0.jsonl: 1 outcomes of commits without their beginning",
+        "p0.jsonl: 1 lines of commits without a counterpart",
     ),
 }
 

@@ -28,7 +28,7 @@ def scenario(
 ) -> None:
     """Run the plan, and write it with its result as a scenario, whose result tests compare."""
     from highwater.runs.plans.scenarios import make_scenario
-    from highwater.search.plans import read_plan
+    from highwater.search.plans import read_simulated_plan
     from highwater.search.shrinking import write_plan_file
     from highwater.search.writable import check_can_write
 
@@ -37,7 +37,7 @@ def scenario(
     path = folder / f"{name}.json"
     if path.exists() and not force:
         raise HarnessError(f"{path} is there; --force replaces it")
-    found = read_plan(plan)
+    found = read_simulated_plan(plan)
     check_can_write(path)
     kept = make_scenario(found, title, planted)
     write_plan_file(kept, path)

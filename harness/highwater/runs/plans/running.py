@@ -58,10 +58,12 @@ def read_plan(path: Path) -> Plan:
     """Return the plan in the file.
 
     Raises:
-        HarnessError: the file is no plan; the message says why.
+        HarnessError: there is no such file, or the file is no plan; the message says why.
     """
     try:
         return decode_plan(path.read_bytes(), path)
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}") from error
     except BadPlan as error:
         raise HarnessError(str(error)) from error
 
