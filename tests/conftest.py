@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.in_turn import left_to_the_next
 
 settings.register_profile("same every time", derandomize=True, database=None, deadline=None)
 settings.register_profile("explores", print_blob=True, deadline=None)
@@ -18,6 +21,8 @@ _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 """The ids that tests/integration/conftest.py gives its shared clusters."""
 
 _BURNING_WORKER = "gw0"
+
+_SPARKS_TESTS = "tests/pipeline/"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,9 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--full"):
         return
-    left_out = [item for item in items if item.get_closest_marker("full")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    left_out = {item.nodeid for item in items if item.get_closest_marker("full")}
+    seed = os.environ.get("HIGHWATER_FRESH_SEED")
+    if seed is not None:
+        commits = [item.nodeid for item in items if item.nodeid not in left_out]
+        left_out |= left_to_the_next(commits, int(seed))
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 def pytest_collection_finish() -> None:
@@ -61,9 +70,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give as one unit: a shared cluster's tests, another test in containers, a chunk of schedules,
-    any other file. The first worker takes what keeps a core busy as long as there is any, the
-    others what waits.
+    Spark's tests, which share a session, any other file.
 
+    The first worker takes what keeps a core busy as long as there is any, the others what waits.
     Tests in containers wait most of their time: so both cores are used from the first minute to
     the last. xdist's own loadgroup does this by marks, but groups nothing under pytest 9.2.
     """
@@ -96,5 +105,7 @@ def unit_of(nodeid: str) -> str:
     shared = _SHARED_CLUSTER.search(nodeid)
     if shared:
         return shared[1]
+    if nodeid.startswith(_SPARKS_TESTS):
+        return _SPARKS_TESTS
     is_alone = "/integration/" in nodeid or "/test_schedules.py" in nodeid
     return nodeid if is_alone else nodeid.partition("::")[0]
