@@ -75,9 +75,10 @@ lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports and the gener
 unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
 
-test: ## Run every check and every test.
+# Spark's classes are not recorded for it: that takes longer than its one session saves.
+test: ## Run every check, and every test but the half of the costly ones that another commit runs.
 	@scripts/test-tools
-	@$(MAKE) --no-print-directory -j3 lint images setup-pipeline
+	@$(MAKE) --no-print-directory -j2 lint images
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FRESH_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)

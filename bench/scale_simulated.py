@@ -26,9 +26,9 @@ from highwater_core import znodes
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import TopicPartition, node_name
 from highwater_simulator.clocks import NS_PER_MS
-from highwater_simulator.world import World, controller_name
+from highwater_simulator.world import World
 
 BROKERS = 20
 TOPICS = 10
@@ -166,7 +166,7 @@ class Scale:
         yield lambda: time.process_time() - began_s
 
     def _cost(self, name: str, begins: EventKind, cpu_s: Callable[[], float]) -> Cost:
-        node, seen = controller_name(self._active()), self.seen
+        node, seen = node_name(self._active()), self.seen
         began_ns = seen.first_ns[begins]
         acts = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.ISR_CHANGED)
         acted_ns = max((seen.last_ns.get(kind, began_ns) for kind in acts), default=began_ns)

@@ -63,3 +63,12 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def is_controller(node_id: int) -> bool:
+    return node_id >= FIRST_CONTROLLER_ID
+
+
+def node_name(node_id: int) -> str:
+    """Return the name of a node in plans, reports and folders: broker-1, controller-1000."""
+    return f"{'controller' if is_controller(node_id) else 'broker'}-{node_id}"

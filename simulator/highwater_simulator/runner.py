@@ -23,7 +23,7 @@ from highwater_core.check import BugFound
 from highwater_core.config import PROMISES
 from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import NodeId, TopicPartition, node_name
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
@@ -38,7 +38,7 @@ from highwater_simulator.network import Plane, latency_of
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.trace_log import TraceLog
-from highwater_simulator.world import World, broker_name, controller_name
+from highwater_simulator.world import World
 
 READY_WITHIN_MS = 20_000
 WRITE_ON_MS = 400
@@ -219,11 +219,11 @@ class PlanRun:
     def _planned_core(self) -> Core:
         names, world = self.plan.core, self.world
         return Core(
-            tuple(broker for broker in world.brokers if not names or broker_name(broker) in names),
+            tuple(broker for broker in world.brokers if not names or node_name(broker) in names),
             tuple(
                 controller
                 for controller in world.controllers
-                if not names or controller_name(controller) in names
+                if not names or node_name(controller) in names
             ),
         )
 
@@ -305,7 +305,7 @@ class PlanRun:
             if leadership is None or len(leadership.isr) <= minimum:
                 continue
             follower = [broker for broker in leadership.isr if broker != leadership.leader][-1]
-            ends = broker_name(follower), broker_name(leadership.leader)
+            ends = node_name(follower), node_name(leadership.leader)
             self.world.trace.note("plan", f"{ends[0]} cannot fetch from {ends[1]}")
             self.world.network.cut_both_ways(*ends, Plane.REPLICATION)
             self._probe_one(at, f"again-{at}")
@@ -330,8 +330,8 @@ class PlanRun:
                 continue
             if least_in_sync(self.world, at.topic, len(replicas)) < 2:
                 continue
-            leader = broker_name(leadership.leader)
-            others = [broker_name(each) for each in leadership.isr if each != leadership.leader]
+            leader = node_name(leadership.leader)
+            others = [node_name(each) for each in leadership.isr if each != leadership.leader]
             self.world.trace.note("plan", f"{', '.join(others)} cannot fetch from {leader}")
             for other in others:
                 self.world.network.cut_both_ways(other, leader, Plane.REPLICATION)

@@ -21,7 +21,7 @@ from highwater_core import znodes
 from highwater_core.check import check
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
-from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition
+from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition, node_name
 from highwater_core.messages import ControlRequest, NodeSnapshot, ReplicaSnapshot
 from highwater_core.ports import CannotStart, CoordinationFactory, Ports
 from highwater_core.traces import TraceRecorder
@@ -86,14 +86,6 @@ class NodeHandle:
         return self.runtime is not None and self.runtime.is_alive
 
 
-def broker_name(broker_id: int) -> str:
-    return f"broker-{broker_id}"
-
-
-def controller_name(controller_id: int) -> str:
-    return f"controller-{controller_id}"
-
-
 class World:
     """The cluster, and the actions of a story on it."""
 
@@ -130,8 +122,8 @@ class World:
         self._listeners = Listeners()
         brokers = range(self.topology.brokers)
         controllers = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.topology.controllers)
-        self.brokers = {i: self._handle(broker_name(i), i) for i in brokers}
-        self.controllers = {i: self._handle(controller_name(i), i) for i in controllers}
+        self.brokers = {i: self._handle(node_name(i), i) for i in brokers}
+        self.controllers = {i: self._handle(node_name(i), i) for i in controllers}
         for handle in self.brokers.values():
             for port, plane in (
                 (CLIENT_PORT, Plane.CLIENT),

@@ -16,14 +16,14 @@ from highwater_checker.catalogue.explain import Explanation, explain
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import TopicPartition, node_name
 from highwater_core.ports import CreateOp, DeleteOp
 from highwater_simulator import liveness
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
-from highwater_simulator.world import World, broker_name, controller_name
+from highwater_simulator.world import World
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 T0 = TopicPartition("t", 0)
@@ -106,24 +106,24 @@ class Tale:
         await self.world.eventually(condition, LONG_MS, what)
 
     def cut(self, a: int, b: int) -> None:
-        self.world.cut(broker_name(a), broker_name(b), Plane.REPLICATION)
+        self.world.cut(node_name(a), node_name(b), Plane.REPLICATION)
 
     def heal(self, a: int, b: int) -> None:
         for source, target in ((a, b), (b, a)):
-            self.world.network.heal(broker_name(source), broker_name(target), Plane.REPLICATION)
+            self.world.network.heal(node_name(source), node_name(target), Plane.REPLICATION)
 
     def slow_down(self, source: int, target: int, latency_ms: int) -> None:
         self.world.network.slow_down(
-            broker_name(source), broker_name(target), Plane.REPLICATION, latency_ms, 0
+            node_name(source), node_name(target), Plane.REPLICATION, latency_ms, 0
         )
 
     def cut_off_from_controllers(self, broker: int) -> None:
         for controller in self.world.controllers:
-            self.world.cut(broker_name(broker), controller_name(controller), Plane.CONTROL)
+            self.world.cut(node_name(broker), node_name(controller), Plane.CONTROL)
 
     def let_controllers_reach(self, broker: int) -> None:
         for controller in self.world.controllers:
-            ends = broker_name(broker), controller_name(controller)
+            ends = node_name(broker), node_name(controller)
             self.world.network.heal(*ends, Plane.CONTROL)
             self.world.network.heal(*reversed(ends), Plane.CONTROL)
 
@@ -132,7 +132,7 @@ class Tale:
         return -1 if replica is None else replica.leader_epoch
 
     def expire(self, broker: int) -> None:
-        for session_id in self.world.zookeeper.session_ids(broker_name(broker)):
+        for session_id in self.world.zookeeper.session_ids(node_name(broker)):
             self.world.zookeeper.expire(session_id)
 
     def knows_that_it_leads(self, broker: int) -> bool:

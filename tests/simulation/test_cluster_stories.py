@@ -11,10 +11,10 @@ from highwater_checker.history import HistoryEvent, sends_of
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import TopicPartition, node_name
 from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
-from highwater_simulator.world import World, broker_name, controller_name
+from highwater_simulator.world import World
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
 
 ORDERS = TopicPartition("orders", 0)
@@ -146,7 +146,7 @@ def test_slow_follower_leaves_the_isr_and_joins_again(cluster: Cluster) -> None:
         await c.begin()
         leader = c.leader()
         follower = next(b for b in c.world.brokers if b != leader)
-        c.world.cut(broker_name(follower), broker_name(leader), Plane.REPLICATION)
+        c.world.cut(node_name(follower), node_name(leader), Plane.REPLICATION)
         await c.send(5)
         state = c.world.partition_state(ORDERS)
         assert state is not None
@@ -171,7 +171,7 @@ def test_deposed_leader_truncates_the_tail_that_nobody_else_has(
         leader = c.leader()
         for other in c.world.brokers:
             if other != leader:
-                c.world.cut(broker_name(leader), broker_name(other), Plane.REPLICATION)
+                c.world.cut(node_name(leader), node_name(other), Plane.REPLICATION)
         lonely = await c.client.send("orders", 0, "tail", 2_000, acks=1)
         assert lonely.offset == 20
         assert replica(c.world, leader).log_end_offset == 21
@@ -215,7 +215,7 @@ def test_leader_cut_off_from_zookeeper_gives_way_and_registers_anew(cluster: Clu
     async def story(c: Cluster) -> None:
         await c.begin()
         leader = c.leader()
-        c.world.cut(broker_name(leader), ZOOKEEPER, Plane.ZOOKEEPER)
+        c.world.cut(node_name(leader), ZOOKEEPER, Plane.ZOOKEEPER)
         await c.world.eventually(lambda: c.leader() not in (leader, -1), 20_000, "another leader")
         await c.send(5)
         c.world.heal_all()
@@ -229,7 +229,7 @@ def test_controller_cut_off_from_zookeeper_is_replaced_and_stays_quiet(cluster: 
     async def story(c: Cluster) -> None:
         await c.begin()
         first = c.controller()
-        c.world.cut(controller_name(first), ZOOKEEPER, Plane.ZOOKEEPER)
+        c.world.cut(node_name(first), ZOOKEEPER, Plane.ZOOKEEPER)
         await c.world.eventually(
             lambda: len(c.world.trace.events(EventKind.CONTROLLER_ELECTED)) == 2,
             20_000,

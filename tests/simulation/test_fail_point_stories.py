@@ -13,7 +13,7 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
-from highwater_core.ids import Endpoint, NodeId
+from highwater_core.ids import Endpoint, NodeId, node_name
 from highwater_core.messages import (
     FailPointAction,
     InspectRequest,
@@ -23,7 +23,7 @@ from highwater_core.messages import (
 )
 from highwater_simulator.calls import SimulatedControlPlane
 from highwater_simulator.carriage import CONTROL_BY_CODEC
-from highwater_simulator.world import CONTROL_PORT, broker_name
+from highwater_simulator.world import CONTROL_PORT
 from highwater_wire.kafka.config_messages import (
     AlteredResource,
     ConfigAlteration,
@@ -206,7 +206,7 @@ def test_fail_points_are_armed_over_the_control_plane(
 
     async def story(c: Cluster) -> None:
         await c.begin()
-        endpoint = Endpoint(broker_name(0), CONTROL_PORT)
+        endpoint = Endpoint(node_name(0), CONTROL_PORT)
         for name in ("before_log_flush", "during_failover"):
             request = SetFailPointRequest(name, FailPointAction.DELAY, count=1, delay_ms=5)
             answers.append(await operator.call(endpoint, request, 1_000))

@@ -9,8 +9,8 @@ import pytest
 
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
+from highwater_core.ids import node_name
 from highwater_simulator.network import Plane
-from highwater_simulator.world import broker_name, controller_name
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,7 +56,7 @@ def test_controller_connects_again_when_the_peer_dies_before_its_acceptance_arri
         active, world = c.controller(), c.world
         standby = next(other for other in world.controllers if other != active)
         follower = next(b for b in world.brokers if b != c.leader())
-        world.network.cut(broker_name(follower), controller_name(standby), Plane.CONTROL)
+        world.network.cut(node_name(follower), node_name(standby), Plane.CONTROL)
         world.kill(active)
         await world.eventually(lambda: world.active_controller() == standby, 20_000, "a failover")
         await world.sleep(1_000)

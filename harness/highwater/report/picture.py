@@ -18,7 +18,7 @@ from highwater.report.failover import Gap
 from highwater.report.observation import active_controller
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look, leaderships, replicas_of
-from highwater_core.ids import FIRST_CONTROLLER_ID, TopicPartition
+from highwater_core.ids import TopicPartition, node_name
 
 _LONGEST_TEXT = 90
 _MOST_INLINE = 4
@@ -169,8 +169,7 @@ def _draw_lanes(axes: Axes, run: RunPicture) -> None:
 
 
 def _lane_name(node_id: int) -> str:
-    kind = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
-    return f"{kind} {node_id}"
+    return node_name(node_id).replace("-", " ")
 
 
 def _lane_colour(look: Look, node_id: int, topic_partition: TopicPartition) -> str:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.run_folder import names
 from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
 from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome, Requirement, Verdict
-from highwater_core.ids import FIRST_CONTROLLER_ID
+from highwater_core.ids import node_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +110,8 @@ def _judged_finding(
 def _node_of(finding: Finding) -> str | None:
     """Return the finding's broker, else the one node whose trace shows it."""
     if finding.broker >= 0:
-        return names.of_broker(finding.broker)
+        return node_name(finding.broker)
     nodes = {each.node for each in finding.traced}
     if len(nodes) != 1:
         return None
-    (node,) = nodes
-    is_controller = node >= FIRST_CONTROLLER_ID
-    return f"controller-{node}" if is_controller else names.of_broker(node)
+    return node_name(*nodes)

@@ -9,10 +9,10 @@ import pytest
 from highwater_chaos.plan import PlanTopology
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
-from highwater_core.ids import Endpoint
+from highwater_core.ids import Endpoint, node_name
 from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
-from highwater_simulator.world import CLIENT_PORT, World, broker_name
+from highwater_simulator.world import CLIENT_PORT, World
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import DeleteTopicsRequest
 
@@ -100,7 +100,7 @@ def test_a_follower_that_cannot_fetch_leaves_the_isr_and_returns(
         await cluster.send("a")
         leader = cluster.led_by()
         cut = (leader + 1) % 3
-        links = [(broker_name(cut), broker_name(leader)), (broker_name(leader), broker_name(cut))]
+        links = [(node_name(cut), node_name(leader)), (node_name(leader), node_name(cut))]
         for source, target in links:
             cluster.world.network.cut(source, target, Plane.REPLICATION)
         await cluster.send("b")
@@ -123,7 +123,7 @@ def test_a_leader_whose_session_expires_registers_anew_and_comes_back_as_followe
         deposed = cluster.led_by()
         before = cluster.world.snapshot(deposed)
         assert before is not None
-        (session,) = cluster.world.zookeeper.session_ids(broker_name(deposed))
+        (session,) = cluster.world.zookeeper.session_ids(node_name(deposed))
         cluster.world.zookeeper.expire(session)
         await cluster.until(lambda: cluster.led_by() != deposed, "another leads")
         await cluster.send("b")
@@ -146,12 +146,12 @@ def test_a_deposed_leaders_unreplicated_tail_is_cut(
         await cluster.world.sleep(6_000)  # The checkpoints know of it too: v3 truncates to those.
         deposed = cluster.led_by()
         for other in sorted({0, 1, 2} - {deposed}):
-            cluster.world.network.cut(broker_name(deposed), broker_name(other), Plane.REPLICATION)
+            cluster.world.network.cut(node_name(deposed), node_name(other), Plane.REPLICATION)
         await cluster.send("lost", acks=1)
         cluster.world.kill(deposed)
         await cluster.send("b")
         for other in sorted({0, 1, 2} - {deposed}):
-            cluster.world.network.heal(broker_name(deposed), broker_name(other), Plane.REPLICATION)
+            cluster.world.network.heal(node_name(deposed), node_name(other), Plane.REPLICATION)
         cluster.world.start(deposed)
         await cluster.until(lambda: cluster.isr() == {0, 1, 2}, "the ISR is whole again")
         await cluster.until(lambda: cluster.ends() == [(2, 2)] * 3, "all have all")
@@ -229,7 +229,7 @@ def test_a_deleted_topic_leaves_no_folder_and_may_be_created_again(
 ) -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.send("a")
-        endpoint = Endpoint(broker_name(0), CLIENT_PORT)
+        endpoint = Endpoint(node_name(0), CLIENT_PORT)
         request = DeleteTopicsRequest(("t",), 20_000)
         await cluster.client.transport.call(endpoint, "admin", request, 20_000)
         await cluster.until(lambda: cluster.ends() == [], "no replica is left")

@@ -29,7 +29,7 @@ from highwater_chaos import faults as f
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
-from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint
+from highwater_core.ids import Endpoint, is_controller
 from highwater_core.messages import FailPointAction, SetFailPointRequest, SetFailPointResponse
 from highwater_core.traces import decode_events
 
@@ -266,7 +266,7 @@ class FailPointFaults:
 
 def points_of(node: int) -> tuple[str, ...]:
     """Return the names of the fail-points that a node of that id has."""
-    return CONTROLLER_FAIL_POINTS if node >= FIRST_CONTROLLER_ID else BROKER_FAIL_POINTS
+    return CONTROLLER_FAIL_POINTS if is_controller(node) else BROKER_FAIL_POINTS
 
 
 def set_fail_point(

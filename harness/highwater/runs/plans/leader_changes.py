@@ -16,7 +16,7 @@ from highwater_chaos.plan import Plan
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_checker.verdict import Requirement
-from highwater_core.ids import FIRST_CONTROLLER_ID, NodeId, TopicPartition
+from highwater_core.ids import NodeId, TopicPartition, is_controller
 
 SURE_AFTER_SESSIONS = 2
 """Session timeouts after which a leader that does not answer has been replaced."""
@@ -150,7 +150,7 @@ def controller_changes(
         before = next((each for each in reversed(list(active)) if each is not None), None)
         if before is None or int(before.node_id) != done.node:
             continue
-        controllers = [node for look in looks[:1] for node in look.nodes if _is_controller(node)]
+        controllers = [node for look in looks[:1] for node in look.nodes if is_controller(node)]
         others = [NodeId(node) for node in controllers if node != done.node]
         besides = _besides(done, steps, session_timeout_ms)
         is_alone = not any(map(_hits_more_than_brokers, besides))
@@ -175,15 +175,11 @@ def controller_changes(
         )
 
 
-def _is_controller(node: int) -> bool:
-    return node >= FIRST_CONTROLLER_ID
-
-
 def _hits_more_than_brokers(done: StepDone) -> bool:
     """Return whether the step may have acted on a controller, ZooKeeper or a link."""
     if isinstance(done.step.do, f.KillClient):
         return False
-    return done.node is None or _is_controller(done.node)
+    return done.node is None or is_controller(done.node)
 
 
 def _besides(done: StepDone, steps: Sequence[StepDone], session_timeout_ms: int) -> list[StepDone]:
