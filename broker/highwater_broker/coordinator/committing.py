@@ -13,6 +13,7 @@ from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import DELETE_ANSWERS, GroupState
 from highwater_broker.coordinator.logic.identity import absent_group_error, commit_error
 from highwater_broker.coordinator.logic.protocols import CONSUMER_PROTOCOL_TYPE
+from highwater_broker.coordinator.logic.tombstones import parted
 from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.coordinator.stored import (
     GroupRecord,
@@ -28,11 +29,6 @@ from highwater_wire.kafka.committed_messages import (
     OffsetCommitRequest,
     OffsetToCommit,
 )
-
-MAX_APPENDED_BYTES = 512 * 1024
-"""About what one append of tombstones may take: a log takes batches of a bounded size."""
-RECORD_BYTES = 100
-"""About what a tombstone takes besides its names."""
 
 _COMMIT_ERRORS = {ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
 
@@ -124,17 +120,11 @@ class Committing:
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
         """Append the tombstones, in as many batches as they need."""
-        size, chunk = 0, list[GroupRecord]()
-        for record in records:
-            topic = record.topic if isinstance(record, OffsetForgotten) else ""
-            chunk.append(record)
-            size += RECORD_BYTES + 3 * (len(group_id) + len(topic))
-            if size >= MAX_APPENDED_BYTES:
-                error = await self._appends.append(group_id, chunk)
-                if error is not ErrorCode.NONE:
-                    return error
-                size, chunk = 0, []
-        return await self._appends.append(group_id, chunk) if chunk else ErrorCode.NONE
+        for part in parted(group_id, records):
+            error = await self._appends.append(group_id, part)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE
 
 
 def fetched(

@@ -12,15 +12,13 @@ from highwater_broker.coordinator.group import Group
 from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import GroupState
 from highwater_broker.coordinator.logic.offset_expiry import ExpiryFacts, expired_offsets
+from highwater_broker.coordinator.logic.tombstones import parted
 from highwater_broker.coordinator.stored import OffsetForgotten
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
-
-TOMBSTONES_AT_ONCE = 100
-"""In one append: few enough to fit into a batch, whatever the names."""
 
 
 class Log(Appends, Protocol):
@@ -60,8 +58,8 @@ class OffsetExpiry:
                 await self._look_at(group)
 
     async def _look_at(self, group: Group) -> None:
-        while expired := self._expired(group)[:TOMBSTONES_AT_ONCE]:
-            error = await self._forget(group, expired)
+        while expired := self._expired(group):
+            error = await self._forget_some(group, expired)
             if error is not ErrorCode.NONE:
                 return  # the next look tries again
         is_left = group.offsets or group.pending_ids or not self._log.is_idle(group.group_id)
@@ -85,12 +83,14 @@ class OffsetExpiry:
         )
         return expired_offsets(facts, self._runtime.wall_clock_ms(), self._retention_ms)
 
-    async def _forget(self, group: Group, partitions: tuple[TopicPartition, ...]) -> ErrorCode:
-        """Forget the offsets, in the log first.
+    async def _forget_some(self, group: Group, expired: tuple[TopicPartition, ...]) -> ErrorCode:
+        """Forget as many of the offsets as one append takes, in the log first.
 
         Ordering: nothing runs between the decision and the append.
         """
-        records = [OffsetForgotten(group.group_id, *each) for each in partitions]
+        tombstones = [OffsetForgotten(group.group_id, *each) for each in expired]
+        records = next(parted(group.group_id, tombstones))
+        partitions = expired[: len(records)]
         error = await self._log.append(group.group_id, records)
         if error is ErrorCode.NONE:
             for each in partitions:

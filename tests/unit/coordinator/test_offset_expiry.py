@@ -67,10 +67,10 @@ def test_offsets_expire_as_kip_211_says(
 class Looks:
     """An expiry over a real log, every 10 seconds, of one group that nobody joins."""
 
-    def __init__(self, world: CoordinatorWorld, **fields: object) -> None:
-        self.partition = world.host_for("g")
+    def __init__(self, world: CoordinatorWorld, group_id: str = "g", **fields: object) -> None:
+        self.partition = world.host_for(group_id)
         world.lead_loaded(self.partition)
-        self.group = Group("g", self.partition.topic_partition.partition, **fields)  # type: ignore[arg-type]
+        self.group = Group(group_id, self.partition.topic_partition.partition, **fields)  # type: ignore[arg-type]
         self.deleted: list[str] = []
         expiry = OffsetExpiry(
             world.runtime,
@@ -109,6 +109,21 @@ def test_what_expired_is_forgotten_in_the_log_first(world: CoordinatorWorld) -> 
     (expired,) = world.trace.of("offsets_expired")
     assert expired["partitions"] == ["a-0"]
     assert looks.deleted == ["g"], "nothing is left of it"
+
+
+@pytest.mark.parametrize("group_id", ["g", "g" * 20_000], ids=["short", "long"])
+def test_offsets_of_a_group_with_a_long_name_are_forgotten_too(
+    world: CoordinatorWorld, group_id: str
+) -> None:
+    """Found: a hundred tombstones of 10,000 characters passed 1 MiB, and no offset was forgotten
+    ever."""
+    expired = replace(OFFSETS[OLD], commit_timestamp_ms=0, group_id=group_id)
+    many = {TopicPartition("a", number): expired for number in range(120)}
+    looks = Looks(world, group_id, offsets=many)
+    for _ in range(60):
+        world.kernel.run_for(1_000)
+        looks.partition.commit(int(looks.partition.log_end_offset))
+    assert looks.group.offsets == {}
 
 
 def test_nothing_is_forgotten_while_a_commit_is_on_its_way(world: CoordinatorWorld) -> None:
