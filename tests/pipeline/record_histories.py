@@ -157,7 +157,7 @@ PLANTED = [
         with_third(AB, CD),
         {
             "acknowledged_records": [("I1", 4, 2)],
-            "replica_equality": [("I3", 4, -1)],
+            "replica_equality": [("I3", 4, 2)],
             "high_watermarks_are_held": [("I4", 4, 2)],
             "reads": [("I9", 4, 2), ("I9", 5, 2)],
         },
@@ -167,7 +167,7 @@ PLANTED = [
         with_third(AB, batch(2, "it's", "d"), EG),
         {
             "acknowledged_records": [("I1", 2, 2)],
-            "replica_equality": [("I3", 2, -1)],
+            "replica_equality": [("I3", 2, 2)],
             "reads": [("I9", 2, 2)],
         },
     ),
@@ -217,12 +217,12 @@ PLANTED = [
     Planted(
         "the same records in other batches",
         with_third(batch(0, "a"), batch(1, "b"), CD, EG),
-        {"replica_equality": [("I3", 0, -1)]},
+        {"replica_equality": [("I3", 0, 2)]},
     ),
     Planted(
         "the same batch in another leader epoch",
         with_third(AB, CD, batch(4, "e", "g", leader_epoch=1)),
-        {"replica_equality": [("I3", 4, -1)]},
+        {"replica_equality": [("I3", 4, 2)]},
     ),
     Planted(
         "a batch too many, below the high watermark",
@@ -230,7 +230,7 @@ PLANTED = [
             with_logs(log(0, AB), log(1, AB, CD), log(2, AB)), history=[*send("p0", 0, "a", 0)]
         ),
         {
-            "replica_equality": [("I3", 2, -1)],
+            "replica_equality": [("I3", 2, 1)],
             "high_watermarks_are_held": [("I4", 2, 0), ("I4", 2, 2), ("I4", 4, 1)],
         },
     ),

@@ -88,7 +88,7 @@ def test_shrink_writes_the_minimal_plan_and_says_it_in_words(tmp_path: Path) -> 
     assert minimal.commit == commit_here()
     assert "this broke I10" in result.stdout
     assert f"highwater run {out} --events" in result.stdout
-    assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
+    assert highwater("run", out, "--out", tmp_path / "run").exit_code == 1
 
 
 def test_shrink_that_used_its_runs_up_ends_with_one_and_keeps_the_best(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupted_shrink_keeps_the_best_until_then(
     best = decode_plan(out.read_bytes())
     assert [type(step.do) for step in best.steps] == [f.Kill]
     assert best.expected == Expected("fail", "I11", (1,))
-    assert highwater("run", "--plan", out, "--out", tmp_path / "run").exit_code == 1
+    assert highwater("run", out, "--out", tmp_path / "run").exit_code == 1
 
 
 def test_a_shrunk_plan_has_its_planted_bug_wherever_it_is_run(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_shrunk_plan_has_its_planted_bug_wherever_it_is_run(tmp_path: Path) ->
     arguments = ("--planted", NOT_PERSISTED, "--out", out, "--max-runs", 5)
     assert highwater("sim", "shrink", plan, *arguments).exit_code in (0, 1)
     assert decode_plan(out.read_bytes()).planted == NOT_PERSISTED
-    for arguments in (("sim", "replay", out), ("run", "--plan", out, "--out", tmp_path / "run")):
+    for arguments in (("sim", "replay", out), ("run", out, "--out", tmp_path / "run")):
         result = highwater(*arguments)
         assert result.exit_code == 1
         assert f"every node has the planted bug {NOT_PERSISTED}" in result.stdout
@@ -168,7 +168,7 @@ def test_a_plan_whose_run_proves_nothing_is_no_scenario_and_passes_nowhere(
     assert isinstance(kept.exception, HarnessError)
     assert not (tmp_path / "idle.json").exists()
     replayed = highwater("sim", "replay", path, "--json")
-    run = highwater("run", "--plan", path, "--out", tmp_path / "run", "--json")
+    run = highwater("run", path, "--out", tmp_path / "run", "--json")
     assert replayed.exit_code == run.exit_code == 2
     assert json.loads(replayed.stdout)["verdict"] == "unknown"
     assert "verdict: unknown" in highwater("sim", "replay", path).stdout
@@ -194,7 +194,7 @@ def test_a_scenarios_name_is_a_plain_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [LAGGING, DEPOSED_ACTS, LEADER_KILLED], ids=lambda path: path.stem)
 def test_a_replay_and_a_run_of_one_plan_give_one_verdict(path: Path, tmp_path: Path) -> None:
     replayed = highwater("sim", "replay", path, "--json")
-    run = highwater("run", "--plan", path, "--out", tmp_path / "run", "--json")
+    run = highwater("run", path, "--out", tmp_path / "run", "--json")
     expected = decode_plan(path.read_bytes()).expected or Expected()
     report, verdict = json.loads(replayed.stdout), json.loads(run.stdout)["verdict"]
     assert report["verdict"] == verdict["outcome"] == expected.verdict
@@ -242,7 +242,7 @@ def test_events_are_lines_of_a_run_in_virtual_time(
 
 def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = highwater("run", "--plan", LEADER_KILLED, "--out", out, "--json")
+    result = highwater("run", LEADER_KILLED, "--out", out, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["verdict"]["outcome"] == "pass"
     assert decode_plan((out / "plan.json").read_bytes()) == decode_plan(LEADER_KILLED.read_bytes())
@@ -256,14 +256,14 @@ def test_run_in_the_simulator_leaves_a_run_folder(tmp_path: Path) -> None:
 def test_run_fails_with_the_planted_bug_that_the_plan_names(tmp_path: Path) -> None:
     expected = Expected("fail", "I10", planted=NOT_PERSISTED)
     plan = replace(without_toggles(WITHOUT_ITS_EPOCH), expected=expected)
-    result = highwater("run", "--plan", written(plan, tmp_path), "--out", tmp_path / "run")
+    result = highwater("run", written(plan, tmp_path), "--out", tmp_path / "run")
     assert result.exit_code == 1
     assert f"planted bug {NOT_PERSISTED}" in result.stdout
 
 
 def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
     plan = Plan(seed=1, steps=(Step(0, f.Kill("leader of t-7")),), quiet_after_ms=200)
-    result = highwater("run", "--plan", written(plan, tmp_path), "--out", tmp_path / "run")
+    result = highwater("run", written(plan, tmp_path), "--out", tmp_path / "run")
     assert result.exit_code == 2
     assert "verdict: unknown" in result.stdout
 
@@ -271,14 +271,14 @@ def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
 def test_what_containers_cannot_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
     out = tmp_path / "run"
     plan = written(Plan(seed=1, steps=(Step(9, f.ClockJump("broker-0", 3)),)), tmp_path)
-    result = highwater("run", "--plan", plan, "--world", "docker", "--out", out)
+    result = highwater("run", plan, "--world", "docker", "--out", out)
     assert isinstance(result.exception, HarnessError)
     assert "unsupported here: at 9 ms: move the clock of broker-0 by 3 ms" in str(result.exception)
     assert not out.exists()
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run", "--plan"), ("sim", "replay"), ("sim", "shrink")], ids=" ".join
+    "arguments", [("run",), ("sim", "replay"), ("sim", "shrink")], ids=" ".join
 )
 def test_what_the_simulator_cannot_do_is_refused_with_the_reason(
     arguments: tuple[str, ...], tmp_path: Path
@@ -294,4 +294,4 @@ def test_what_the_simulator_cannot_do_is_refused_with_the_reason(
 def test_a_file_that_is_no_plan_is_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text("{}")
-    assert str(path) in str(highwater("run", "--plan", path).exception)
+    assert str(path) in str(highwater("run", path).exception)

@@ -59,7 +59,8 @@ def test_replica_with_another_record_at_an_offset_is_found(cluster: Any) -> None
     node.truncate(len(node.content) - len(last.data))
     node.content += build_batch([(None, b"other", 0)], last.base_offset, last.leader_epoch)
     found = problems_of(cluster)
-    assert any(problem.startswith("I3: orders-0, offset 9: broker 0 holds") for problem in found)
+    told = "I3: orders-0, offset 9, broker 2: broker 0 holds"
+    assert any(problem.startswith(told) for problem in found)
     assert any("'order-0009' was acknowledged; there is 'other'" in each for each in found)
 
 

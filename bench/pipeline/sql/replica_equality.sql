@@ -49,7 +49,7 @@ FROM followers f JOIN records r
 GROUP BY ALL;
 
 CREATE VIEW findings AS
-SELECT run_id, 'I3', topic, "partition", min("offset"), -1, ''
+SELECT run_id, 'I3', topic, "partition", min("offset"), broker, ''
 FROM beside b
 WHERE expected IS DISTINCT FROM found AND NOT (
   (expected IS NULL OR found IS NULL) AND (coalesce(expected, found)[3] IS NULL OR EXISTS (
@@ -58,7 +58,7 @@ WHERE expected IS DISTINCT FROM found AND NOT (
       AND n.broker IN (b.broker, b.reference) AND n.key = b.key AND n.newest > b."offset")))
 GROUP BY run_id, topic, "partition", broker
 UNION ALL
-SELECT run_id, 'I3', topic, "partition", least(expected[1], found[1]), -1, ''
+SELECT run_id, 'I3', topic, "partition", least(expected[1], found[1]), broker, ''
 FROM pairs WHERE expected IS DISTINCT FROM found
 QUALIFY row_number() OVER (PARTITION BY run_id, topic, "partition", broker ORDER BY number) = 1;
 
