@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from highwater import Cluster, eventually
+from highwater.cluster.topology import ZOOKEEPER
+from highwater.runs.plans.in_containers import OWN_ZOOKEEPER
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan, PlanTopology, Producer, Step, Topic, When, Workload
 from highwater_checker.requirements import OWN_STARTS
@@ -79,26 +81,28 @@ def test_a_step_whose_condition_never_holds_makes_the_verdict_unknown(tmp_path: 
     assert "its condition was not seen" in " ".join(result.verdict.reasons)
 
 
-def restart_broker_1(folder: Path) -> None:
-    """Do what somebody at the engine might, once the plan's steps have begun."""
+def restart_two(folder: Path) -> None:
+    """Restart broker 1 and ZooKeeper, as somebody at the engine might, after the first step."""
     intents = eventually(
         lambda: next(folder.glob(f"*/{INTENTS}"), None), within=120, what="the steps have begun"
     )
     cluster = Cluster.attach(intents.parent.name)
-    cluster.engine.api.restart(cluster.container_name(1), timeout=0)
+    for node in (1, ZOOKEEPER):
+        cluster.engine.api.restart(cluster.container_name(node), timeout=0)
 
 
-def test_a_node_that_somebody_else_restarts_makes_the_verdict_unknown(tmp_path: Path) -> None:
+def test_nodes_that_somebody_else_restarts_make_the_verdict_unknown(tmp_path: Path) -> None:
     """The plan's own restart, of another broker, is none of somebody else's."""
     steps = (Step(500, f.Kill("broker-0", 1_000)),)
     plan = Plan(seed=1, topology=TOPOLOGY, workload=WORKLOAD, steps=steps, quiet_after_ms=6_000)
     with ThreadPoolExecutor(1) as pool:
-        restarted = pool.submit(restart_broker_1, tmp_path)
+        restarted = pool.submit(restart_two, tmp_path)
         result = run_plan(plan, tmp_path, tries=1)
         restarted.result()
     assert result.verdict.outcome is Outcome.UNKNOWN
-    told = {each.name: each for each in result.verdict.requirements}[OWN_STARTS]
-    assert told.evidence == "node 1 was started again 1 times, by the run 0 times"
+    found = {each.name: each for each in result.verdict.requirements}
+    assert found[OWN_STARTS].evidence == "node 1 was started again 1 times, by the run 0 times"
+    assert not found[OWN_ZOOKEEPER].met
 
 
 def test_faults_on_links_are_proven_by_canaries_and_taken_back_by_themselves(

@@ -139,6 +139,10 @@ class ContainerFaults:
         self._intents.write(number, Phase.REVERTED, seen=seen)
         return seen
 
+    def was_zookeeper_started_by_others(self) -> bool:
+        """Return whether somebody else removed ZooKeeper, or started it last."""
+        return self._rooms.zookeeper.was_started_by_others()
+
     def heal_all(self) -> list[str]:
         """Undo every fault that acts, the last first; return all errors, earlier ones too.
 

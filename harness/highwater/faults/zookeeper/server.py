@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from docker.errors import NotFound
+
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.topology import ZOOKEEPER
 from highwater.cluster.zookeeper_dump import four_letter_word
@@ -30,6 +32,23 @@ class ServerFaults:
         self._lock = threading.Lock()
         self._stops = 0
         self._pauses = 0
+        self._own_start = self._started_at()
+
+    def was_started_by_others(self) -> bool:
+        """Return whether somebody else removed the server, or started it after its last start here.
+
+        The engine has the time of the last start alone.
+        """
+        with self._lock:
+            return self._started_at() != self._own_start
+
+    def _started_at(self) -> str:
+        """Return the server's last start, as the engine reports it; "" where its container is gone."""
+        try:
+            name = self._cluster.container_name(ZOOKEEPER)
+            return str(self._cluster.engine.api.inspect_container(name)["State"]["StartedAt"])
+        except NotFound:
+            return ""
 
     def stop(self) -> Done:
         """Stop the server; it starts again when the last fault that stopped it is reverted.
@@ -62,6 +81,7 @@ class ServerFaults:
                 return "stopped by another fault still"
             if self._cluster.status(ZOOKEEPER) != "running":
                 self._start(ZOOKEEPER)
+                self._own_start = self._started_at()
             return self._serves(before)
 
     def pause(self) -> Done:

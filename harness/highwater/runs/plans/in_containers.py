@@ -62,6 +62,7 @@ READ_WITHIN_S = 60.0
 LEAST_SHARE_ACKNOWLEDGED = 0.1
 """Of the records that a run without faults would acknowledge; with fewer a run proves little."""
 
+OWN_ZOOKEEPER = "every start of ZooKeeper was the run's own"
 _STOPPED_BY = (
     NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
 )  # fmt: skip
@@ -193,7 +194,9 @@ class _Run:
             self._healed_s = self._now_s()
         finally:
             problems = faults.heal_all()
+            is_own = not faults.was_zookeeper_started_by_others()
             intents.close()
+            self._require(OWN_ZOOKEEPER, is_own, "it was started again by somebody else")
             self._require("every fault was taken back", not problems, "; ".join(problems))
         wrong = baseline_problems(self._cluster)
         self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
