@@ -66,7 +66,7 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
         faults.get_ready([slow, narrow])
         with ThreadPoolExecutor(2) as pool:
             slowed, narrowed = pool.map(apply, (slow, narrow))
-        assert slowed.proof.count("(asked 80 to 120) (before: 0 % of") == 2
+        assert slowed.proof.count("(asked 80 to 120)") == 2  # before: only if canaries sufficed
         assert "(asked 500)" in narrowed.proof
         assert set(queues(cluster)) == {"broker-0", "broker-1"}
         wrong = eventually(

@@ -73,6 +73,7 @@ class ContainerFaults:
         Raises:
             ImageBuildFailed, NotInNamespace, NotProven: the faults cannot be done here.
         """
+        self._rooms.zookeeper.remember_start()
         kinds = [KINDS[type(fault)] for fault in faults]
         if any(kind.is_on_links for kind in kinds):
             with_queues = any(Means.QUEUE in kind.needs for kind in kinds)
@@ -139,9 +140,14 @@ class ContainerFaults:
         self._intents.write(number, Phase.REVERTED, seen=seen)
         return seen
 
-    def was_zookeeper_started_by_others(self) -> bool:
-        """Return whether somebody else removed ZooKeeper, or started it last."""
-        return self._rooms.zookeeper.was_started_by_others()
+    def strange_start_of_zookeeper(self) -> str:
+        """Return that somebody else started or removed ZooKeeper, or that this is not known; else
+        ""."""
+        try:
+            is_strange = self._rooms.zookeeper.was_started_by_others()
+        except _FAILED as error:
+            return str(error)
+        return "it was started again, or removed, by somebody else" if is_strange else ""
 
     def heal_all(self) -> list[str]:
         """Undo every fault that acts, the last first; return all errors, earlier ones too.

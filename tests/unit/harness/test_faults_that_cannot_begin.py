@@ -30,6 +30,9 @@ class Unready:
         self.healed += 1
         return []
 
+    def strange_start_of_zookeeper(self) -> str:
+        return ""
+
 
 class Quiet(in_containers._Run):
     """A run without a cluster."""
@@ -57,8 +60,7 @@ def test_what_was_begun_is_taken_back_whatever_stops_it(
     with pytest.raises(type(why)):
         run._do_faults(load)
     assert faults.healed == 1
-    (requirement,) = run._requirements
-    assert requirement.name == "every fault was taken back"
+    assert "every fault was taken back" in [each.name for each in run._requirements]
 
 
 @pytest.mark.parametrize("kind", [NotInNamespace, NotProven, ImageBuildFailed])

@@ -32,6 +32,10 @@ class ServerFaults:
         self._lock = threading.Lock()
         self._stops = 0
         self._pauses = 0
+        self._own_start: str | None = None
+
+    def remember_start(self) -> None:
+        """Take the server's last start for the run's own."""
         self._own_start = self._started_at()
 
     def was_started_by_others(self) -> bool:
@@ -40,10 +44,10 @@ class ServerFaults:
         The engine has the time of the last start alone.
         """
         with self._lock:
-            return self._started_at() != self._own_start
+            return self._own_start not in (None, self._started_at())
 
     def _started_at(self) -> str:
-        """Return the server's last start, as the engine reports it; "" where its container is gone."""
+        """Return the time of the server's last start; "" where its container is gone."""
         try:
             name = self._cluster.container_name(ZOOKEEPER)
             return str(self._cluster.engine.api.inspect_container(name)["State"]["StartedAt"])
@@ -81,7 +85,7 @@ class ServerFaults:
                 return "stopped by another fault still"
             if self._cluster.status(ZOOKEEPER) != "running":
                 self._start(ZOOKEEPER)
-                self._own_start = self._started_at()
+                self.remember_start()
             return self._serves(before)
 
     def pause(self) -> Done:

@@ -194,9 +194,9 @@ class _Run:
             self._healed_s = self._now_s()
         finally:
             problems = faults.heal_all()
-            is_own = not faults.was_zookeeper_started_by_others()
+            strange = faults.strange_start_of_zookeeper()
             intents.close()
-            self._require(OWN_ZOOKEEPER, is_own, "it was started again by somebody else")
+            self._require(OWN_ZOOKEEPER, not strange, strange)
             self._require("every fault was taken back", not problems, "; ".join(problems))
         wrong = baseline_problems(self._cluster)
         self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
