@@ -34,7 +34,7 @@ from highwater_pipeline.metrics.sends import fetch_latencies, latencies, outages
 from highwater_pipeline.tables import QUARANTINE, RUNS, Row, Tables
 
 GROUP = ("fault", "preset", "topology", "version")
-"""Of which failovers a median is: after which fault, and in which runs; null where none is told."""
+"""The columns by which failovers are grouped for a median; null where a run does not name one."""
 DRAWN_MAX = 20_000
 """Failovers, and likewise stretches of runs, that leave Spark: a picture needs each."""
 

@@ -32,7 +32,7 @@ def record(archive: Path) -> None:
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spark-classes-", dir=archive.parent) as scratch:
         recorded = Path(scratch, archive.name)
-        # Of hundreds of classes that cannot be archived the JVM would tell one by one.
+        # The JVM would log each of hundreds of classes that cannot be archived.
         options = f"-XX:ArchiveClassesAtExit={recorded} -Xlog:disable"
         subprocess.run(  # noqa: S603 - this program
             [sys.executable, "-m", __spec__.name, _LOAD, scratch],

@@ -30,8 +30,8 @@ LEAVE_MAX = 10_000
 """How many leave Spark: so few are counted here, more by a query of their own."""
 _JUDGED_FILES = (FINAL_LOOK.name, names.LOOKS, names.PROBES, names.INTENTS)
 _JUDGED_FOLDERS = (names.HISTORY, names.TRACE, names.SEGMENTS)
-"""What the judge reads besides the documents of which RUNS tells (unproven); a final look may be
-sound JSON, and have a number that no column holds."""
+"""The judge's files besides the documents, whose faults are in RUNS (unproven). The final look may
+be sound JSON with a number that no column holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from highwater_pipeline.java import NoSpark, archive_options, check_java
 LOCAL = "local[*]"
 DRIVER_MEMORY = "2g"
 SHIPPED = ("highwater_core", "highwater_chaos", "highwater_checker", "highwater_pipeline")
-"""What the pipeline's Python functions need in the workers of a cluster."""
+"""The packages that the pipeline's Python functions need in the workers of a cluster."""
 _MASTER_WITHIN_S = 10
 _SPARK = "spark://"
 _PYTHON = "PYSPARK_PYTHON"
@@ -35,7 +35,7 @@ _COMMON = {
     # Else every call of a column's method looks up the line of Python that made it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Its default, 100, is less than one analysis has: what is asked twice was compiled twice.
+    # One analysis has more than the default, 100: repeated queries were compiled again.
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
@@ -56,7 +56,7 @@ _SMALL = {
     # Nothing is to be learnt from a stage, and each look at one costs more than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # Each sort and each table of keys takes a page at least: of 64 MB, were it not said.
+    # Each sort and each table of keys takes a page at least; a page is 64 MB by default.
     "spark.buffer.pageSize": "1m",
 }
 """Of sessions over tables that read_tables keeps in memory, each in one partition."""

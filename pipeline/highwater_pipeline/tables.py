@@ -30,7 +30,7 @@ OF_THE_END = -1
 """The number of the look in final_look.json: it is none of the looks while the run went on."""
 
 Row = dict[str, Any]
-"""What leaves Spark: a row of a table or of a result, by column."""
+"""A row of a table or of a result as it leaves Spark, by column."""
 
 _STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
 _INTS = ArrayType(_INT, containsNull=False)
@@ -80,9 +80,9 @@ RUNS = Table(
         # Likewise: the topics whose replicas are compared, its own and the brokers'; whether
         # consumers were let read to the end.
         "topics": _STRINGS,
-        "compacted": _STRINGS,  # those that are compacted; never null
+        "compacted": _STRINGS,  # the compacted topics; never null
         "to_the_end": _BOOLEAN,
-        "saw_the_end": _BOOLEAN,  # whether somebody looked at the end, when all was healed
+        "saw_the_end": _BOOLEAN,  # whether there is a look at the end, when all was healed
         # Of promises.json: with fewer acknowledged records little is proven; null without it.
         "least_acknowledged": _LONG,
         # By the small files, and by which histories and logs there are: why a run without findings
@@ -117,7 +117,7 @@ OPERATIONS = Table(
         "offset": _LONG,  # -1 when unknown; of those, the committed one, -1 for none
         "error": _STRING,
         "tries": _INT,
-        "high_watermark": _LONG,  # -1 when the client does not tell
+        "high_watermark": _LONG,  # -1 when the client does not report it
         "key": _STRING,  # of the record, or a static member's instance; "" or null without one
         "acks": _INT,  # of the producer that sent it: -1, 0 or 1; null when not known
         "max_in_flight": _INT,  # of the producer; null when not known
@@ -153,7 +153,7 @@ DETAILS: Mapping[str, _Column] = {
     "read_up_to": _LONG,
     "group": _STRING,
 }
-"""What checks read of an event's detail; null where the detail has no such value of this type."""
+"""The values of an event's detail that checks read; null where it has none of this type."""
 
 EVENTS = Table(
     "events",
@@ -184,7 +184,7 @@ LOOKS = Table(
         "run_id": _STRING,
         "look": _INT,  # from 0, in the run's order; or OF_THE_END
         "time_ns": _LONG,  # as in operations; when the look was complete
-        "answered": _INTS,  # the nodes that did, ascending; they may tell of no replica
+        "answered": _INTS,  # the nodes that answered, ascending; some may have no replica
         "incarnations": _INTS,  # of those nodes, in their order
         "is_final": _BOOLEAN,  # OF_THE_END, or the last look where that stands for it
     },
@@ -216,7 +216,7 @@ REPLICA_LOOKS = Table(
         "isr": _INTS,
         "assigned_replicas": _INTS,
         "is_final": _BOOLEAN,  # OF_THE_END, or the last look where that stands for it
-        "topic_id": _STRING,  # null where the broker told of none
+        "topic_id": _STRING,  # null where the broker reported none
     },
     ("run_id", "look", "node", "topic", "partition"),
 )
@@ -253,7 +253,7 @@ FAULTS = Table(
         "fault": _STRING,  # kind; null but in the phase intended
         "node": _STRING,  # as the plan names it; null where it names none
         "text": _STRING,  # the whole line
-        "target": _INT,  # the node on which it acts, or that is started; null where none is told
+        "target": _INT,  # the node on which it acts, or that is started; null without one
     },
     ("run_id", "number", "at_ns"),
 )
@@ -266,7 +266,7 @@ REPLICAS = Table(
         "topic": _STRING,
         "partition": _INT,
         "broker": _INT,
-        "high_watermark": _LONG,  # in the final look; -1 of a replica that nothing is asked of
+        "high_watermark": _LONG,  # in the final look; -1 of a replica that checks leave out
         "log_start_offset": _LONG,
         "log_end_offset": _LONG,  # of the log that was read
         "batches": _LONG,

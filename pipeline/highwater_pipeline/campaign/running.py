@@ -40,7 +40,7 @@ RANGE = StructType(
         StructField("after", LongType()),
     ]
 )
-"""Schedules [first, after) of a campaign: what rows_of is given, and returns SCHEDULES' rows of."""
+"""The argument of rows_of: schedules [first, after) of a campaign, a row of SCHEDULES each."""
 
 FAILED = StructType(
     [
@@ -50,7 +50,7 @@ FAILED = StructType(
         StructField("plan", StringType()),
     ]
 )
-"""A failing schedule: what is shrunk to a row of SHRUNK."""
+"""A failing schedule, which is shrunk to a row of SHRUNK."""
 
 
 class RowsMissing(Exception):

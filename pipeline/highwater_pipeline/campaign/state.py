@@ -88,13 +88,13 @@ class ShrunkReceipt(msgspec.Struct, frozen=True):
 def differences(kept: Settings, asked: Settings) -> list[str]:
     """Return the settings in which two campaigns differ, without their commits."""
     return [
-        f"{name} {_said(getattr(kept, name))}, not {_said(getattr(asked, name))}"
+        f"{name} {_in_words(getattr(kept, name))}, not {_in_words(getattr(asked, name))}"
         for name in Settings.__struct_fields__
         if name != "commit" and getattr(kept, name) != getattr(asked, name)
     ]
 
 
-def _said(value: object) -> str:
+def _in_words(value: object) -> str:
     return "+".join(value) if isinstance(value, tuple) else str(value) or "none"
 
 

@@ -17,7 +17,7 @@ SCHEDULES = Table(
     "schedules",
     {
         "campaign": _STRING,
-        "group": _INT,  # from 0; what is written at once
+        "group": _INT,  # from 0; the schedules of a group are written together
         "number": _LONG,  # of the schedule in its campaign, from 0
         "seed": _LONG,
         "family": _STRING,
@@ -33,7 +33,7 @@ SCHEDULES = Table(
         "rows": _INTS,  # of the catalogue of historical bugs
         "ids": _STRINGS,  # theirs: JIRA, KIP
         "evidence": _STRING,
-        "plan": _STRING,  # a plan file that says what it must show
+        "plan": _STRING,  # a plan file with its expected findings
         "fails_anyway": _BOOLEAN,  # without the planted bug as well
         "events": _LONG,
         "simulated_ns": _LONG,  # virtual time

@@ -36,14 +36,13 @@ def run(tables: Tables) -> CheckFrames:
 
     Each record sent with acks=all is looked for on every replica of its partition. Below a
     replica's log_start_offset it may be gone: retention removed it. So may a record of a compacted
-    topic that a newer one of its key succeeds there. Nothing is asked of a topic's lives that are
-    over.
+    topic that a newer one of its key succeeds there. Records of a deleted topic are not looked for.
     Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """
     acknowledged = acknowledged_sends(tables).where(~fn.col("is_over"))
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
-    # Replicas hold what was sent with fewer acks as well: it is compared with the rest.
+    # Replicas also hold records sent with fewer acks: they are compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
     doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
     unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti").join(

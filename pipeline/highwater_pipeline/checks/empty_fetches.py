@@ -51,7 +51,7 @@ def run(tables: Tables) -> CheckFrames:
 
 
 def _wrong() -> tuple[Column, ...]:
-    """Return the wordings of what is wrong with an answer, each null where it is not."""
+    """Return one column for each fault of an answer: its wording, or null."""
     told = fn.col("high_watermark")
     is_error, is_in_log = fn.col("error") != "", fn.col("offset") >= fn.col("log_start_offset")
     out_of_range = fn.col("error") == ErrorCode.OFFSET_OUT_OF_RANGE.name
@@ -87,11 +87,11 @@ def _hidden(judged: DataFrame, answered: DataFrame) -> DataFrame:
     between = empty.where((told <= offset) & (offset < fn.col("least_end_offset")))
     began_below = fn.col("began.high_watermark") < offset
     above = empty.where((offset > told) & began_below & (offset <= fn.col("began.offset")))
-    told_before = _told_before_by_another(above, answered)
+    told_before = _reported_before_by_another(above, answered)
     return between.select(*PROBE).unionByName(told_before.select(*PROBE)).distinct()
 
 
-def _told_before_by_another(probes: DataFrame, answered: DataFrame) -> DataFrame:
+def _reported_before_by_another(probes: DataFrame, answered: DataFrame) -> DataFrame:
     """Return the probes at an offset that another broker had reported as high watermark before.
 
     Few probes stand there, so each is compared with the answers of its partition.

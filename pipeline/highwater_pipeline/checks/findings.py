@@ -1,4 +1,4 @@
-"""What a check is, and the two frames that it returns; every other module here is a check.
+"""A check, and the two frames that it returns; every other module here is a check.
 
 Checks judge many runs at once: every join, group and window has run_id in its key.
 """
@@ -55,8 +55,10 @@ def findings_of(
 ) -> DataFrame:
     """Return the violations as findings: a str names a column, None means there is none.
 
-    invariant alone is a text when it is a str. violations has run_id. wording: as a column, the
-    name of one. facts: what the wording tells besides the finding's place.
+    violations: has the column run_id.
+    wording: a column holds the names of wordings.
+    invariant: a str is the invariant itself.
+    facts: the columns that the wording mentions besides the finding's place.
     """
     none = fn.lit(-1)
     values = {
@@ -88,7 +90,7 @@ def in_words(finding: Mapping[str, Any]) -> Row:
 
 
 def in_order(finding: Row) -> tuple[object, ...]:
-    """Return by what findings in words are sorted."""
+    """Return the sort key of a finding that has its message."""
     return tuple(finding[name] for name in (*FINDINGS.sort_key, "message"))
 
 

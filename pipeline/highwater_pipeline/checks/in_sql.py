@@ -26,7 +26,7 @@ NO_PLACE: Mapping[str, int | str] = {
     "broker": -1,
     "operation": "",
 }
-"""What a finding has in a column that its text leaves out."""
+"""A finding's values of the columns that its SQL text leaves out."""
 TEXTS: Mapping[str, str] = {
     path.stem: path.read_text() for path in Path(__file__).with_name("sql").glob("*.sql")
 }

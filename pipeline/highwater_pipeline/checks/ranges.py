@@ -30,7 +30,7 @@ class Doubts:
     doubtful: rows (PARTITION, RANGE) of those ranges; None: all ranges are.
     like: one row for each of the other ranges; None: there are none. Its columns:
       rows: how many client operations of the range are counted.
-      replicas: how many replicas hold exactly the records that clients were told of.
+      replicas: how many replicas hold exactly the records of the clients' histories.
     """
 
     doubtful: DataFrame | None = None
@@ -54,12 +54,12 @@ def doubts(
     counts: Column | None = None,
     is_odd: Column | None = None,
 ) -> Doubts:
-    """Return the ranges in which a whole replica's records differ from those that clients told of.
+    """Return the ranges in which a whole replica's records differ from the clients' histories.
 
-    told: the records that clients told of; columns by, offset and value.
+    told: the records of the clients' histories; columns by, offset and value.
     by: the columns by which told is grouped; PARTITION is among them.
-    told_by: rows (run_id, topic, and by without PARTITION) of the clients that must have told of
-      every record; None: clients need not tell of all.
+    told_by: rows (run_id, topic, and by without PARTITION) of the clients whose histories must
+      have every record; None: histories need not have all.
     counts: whether a row of told counts in like's column rows; None: every row does.
     is_odd: whether a row of told makes its range doubtful by itself.
     """

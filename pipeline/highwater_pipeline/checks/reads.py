@@ -173,9 +173,9 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
 def _last_incarnations(tables: Tables) -> DataFrame:
     """Return (run_id, topic, process): each consumer's last process, with each of its topics.
 
-    Runs that did not let consumers read to the end are left out. Of a consumer's own functions none
-    has a beginning; who sends is none for that. A group's member goes on where others were, which
-    the offsets tell that it commits or is told: the judge asks of all members together.
+    Runs that did not let consumers read to the end are left out. A process that only sends is no
+    consumer. Members of a group are left out, since each goes on where another ended: the judge
+    checks all members together. A member is known by its commits, fetched offsets or assignments.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
     Source: highwater_checker.history.process_name.
     """

@@ -48,7 +48,7 @@ def deleted_topics(events: DataFrame) -> DataFrame:
 
 
 def with_life(tables: Tables, rows: DataFrame) -> DataFrame:
-    """Return the rows (events, or looks at replicas) with life, which tells a topic's lives apart.
+    """Return the rows (events, or looks at replicas) with life, which names one life of a topic.
 
     life: the topic's id if a topic of that name was deleted in the run, null if it has no id; ""
       if none was deleted.

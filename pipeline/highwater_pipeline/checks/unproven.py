@@ -1,7 +1,7 @@
-"""Why a run proves little, by the tables' rows: what the judge calls unread or unmet.
+"""Finds in the tables why a run's verdict is unknown: evidence not read, requirements not met.
 
-Why it does by its small files is in RUNS (ingest/documents.py); which lines could not be read is in
-QUARANTINE.
+The reasons in a run's small files are in RUNS (ingest/documents.py), lines that could not be read
+in QUARANTINE.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _unexplained_starts(tables: Tables) -> DataFrame:
 
 
 def _starts_of_others(tables: Tables) -> DataFrame:
-    """Return the nodes that were started again more often than the run tells of.
+    """Return the nodes that were started again more often than the run's intents have starts.
 
     Source: highwater_checker.requirements.starts_are_the_runs_own.
     """

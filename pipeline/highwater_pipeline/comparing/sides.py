@@ -22,7 +22,7 @@ from highwater_pipeline.tables import RUNS, Row, Tables
 
 COMMIT = "commit"
 COLUMNS = (COMMIT, "preset", "title", "world", "planted", "brokers", "controllers")
-"""By what runs may be told apart."""
+"""The columns by which runs can be split into two sides."""
 NONE = "none"
 """In texts, a value that is empty."""
 

@@ -12,7 +12,7 @@ from highwater_pipeline.metrics.sends import latencies, outages
 from highwater_pipeline.tables import RUNS, Tables
 
 WHOLE_RUN = ""
-"""In place of a fault: of what is measured once a run."""
+"""The fault of measures that have one value a run."""
 TOTAL = "total_ms"
 LATENCY = "p99_ms"
 OF_A_FAULT = SPLITS

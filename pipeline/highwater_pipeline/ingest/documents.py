@@ -1,7 +1,7 @@
 """A run's small files, each read whole, and the verdict of the one judge where the run is small.
 
-Each may be absent, and each field too: what is not told is null. A file that is no JSON, or has a
-field of a wrong type, tells nothing and goes to quarantine as a whole.
+Each file may be absent, and each field too: an absent field is null. A file that is no JSON, or has
+a field of a wrong type, goes to quarantine as a whole; all its fields are null.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from highwater_pipeline.tables import DATA_VERSION
 Row = dict[str, object]
 
 JUDGED_MAX_BYTES = 64 * 1024 * 1024
-"""The judge reads a run into memory: of larger ones the tables' checks alone say something."""
+"""The judge reads a run into memory: larger runs have only the tables' checks."""
 REASONS_MAX = 20
 _JUDGED: tuple[Document[Any], ...] = (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHED, EXCUSED)
-"""What the judge reads whole; why a run is unproven by these is in RUNS."""
+"""The files that the judge reads whole; RUNS has why they leave a run unproven."""
 
 
 class Settings(NamedTuple):
@@ -72,7 +72,7 @@ class Settings(NamedTuple):
 class Documents:
     """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
-    start_wall_ns: when the run began, None where that is not told.
+    start_wall_ns: when the run began, None if unknown.
     excused: rows of EXCUSED. members: rows of GROUP_MEMBERS.
     final_look: the rows in SEEN of the look at the end, none where no file has it.
     last_look_is_final: whether the run's last look stands for it.
@@ -93,7 +93,7 @@ class Documents:
 
 
 def read_documents(inventory: Inventory) -> Documents:
-    """Return what a run's small files tell."""
+    """Return the contents of a run's small files."""
     wrong: list[tuple[str, Wrong]] = []
     plan = _read_plan(inventory, wrong)
     topology = _read(inventory, TOPOLOGY, wrong)
@@ -135,7 +135,7 @@ def read_documents(inventory: Inventory) -> Documents:
 
 
 def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
-    """Return what the judge calls unread or unmet by what is looked at here."""
+    """Return the evidence not read and the requirements not met, by the small files alone."""
     promises = files.promises or Promises()
     required = [*files.requirements]
     if files.final_look is not None:
@@ -197,14 +197,14 @@ def _of_plan(plan: Plan | None) -> Row:
 
 
 def _commit(build: RunBuild | None, plan: Plan | None) -> str | None:
-    """Return the commit of the code that ran, else of that which the plan was kept of."""
+    """Return the commit of the code that ran, else the commit that the plan names."""
     if build is not None and build.commit:
         return build.commit
     return None if plan is None else plan.commit or None
 
 
 def _of_topology(topology: RunTopology | None, plan: Plan | None) -> Row:
-    """Return the nodes that there were, else those that were planned."""
+    """Return the nodes of the run, else the plan's."""
     if topology is not None:
         world = "sim" if topology.session_timeout_ms is None else "docker"
         return {**_nodes_of(topology, topology.preset), "world": world}

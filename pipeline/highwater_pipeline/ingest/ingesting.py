@@ -15,7 +15,7 @@ from highwater_pipeline.ingest.taking_in import take_in
 from highwater_pipeline.tables import DATA_VERSION
 
 RUNS_AT_ONCE = 64
-"""Runs that one set of Spark jobs takes in: what a kill costs at most."""
+"""Runs that one set of Spark jobs takes in; a kill loses at most their ingestion."""
 
 
 def ingest(spark: SparkSession | None, folders: Sequence[Path], store: Path) -> IngestReport:

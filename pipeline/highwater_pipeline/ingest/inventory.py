@@ -33,7 +33,7 @@ NOT_FINISHED = "not finished: its name is that of a file that is being written"
 UNEXPECTED = "unexpected: nothing here has such a name"
 
 Fingerprint = Mapping[str, tuple[int, str]]
-"""Path in the run's folder to bytes and SHA-256; (-1, what it is) of what is not read."""
+"""Path in the run's folder to bytes and SHA-256, or to (-1, its kind) if the entry is not read."""
 
 
 class NotARun(Exception):

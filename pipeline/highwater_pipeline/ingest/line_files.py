@@ -74,10 +74,10 @@ class WrongLine(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: its lines' decoder, and what tells what rows of a table a line is.
+    """A kind of file: the decoder of its lines, and the reader that makes a table's rows of them.
 
-    reader: called for each file; what it returns is called for the file's lines, in their order,
-    and may raise WrongLine.
+    reader: called for each file; it returns a function that is called for the file's lines, in
+    their order, and may raise WrongLine.
     """
 
     table: Table
@@ -100,10 +100,10 @@ def replicas_in(seen: DataFrame) -> DataFrame:
 def decoded_files(
     spark: SparkSession, table: Table, files: Sequence[LineFile], tasks: int
 ) -> DataFrame:
-    """Return the rows of the table's files, and in `wrong` what was not taken (decoding.py).
+    """Return the rows of the table's files, and in `wrong` the lines that were refused.
 
     table: of a Format. tasks: over how many they are spread at most. Row grain and sort key: the
-    table's.
+    table's. `wrong`: as in decoding.py.
     """
     rows = [tuple(getattr(file, name) for name in _FILES.names) for file in files]
     read = functools.partial(_rows_of_cells, table.name)
@@ -128,7 +128,7 @@ def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
 
 
 def wrong_row(run_id: str, file: str, wrong: Wrong) -> Row:
-    """Return the row of a decoded frame that tells of what was not taken."""
+    """Return the row of a decoded frame for a line that was refused."""
     cells = {"file": file, "line": wrong.line, "reason": wrong.reason, "text": wrong.text}
     return {"run_id": run_id, "wrong": cells}
 
@@ -158,7 +158,7 @@ def _bounds(table: Table) -> tuple[tuple[str, int], ...]:
 
 
 def _fields(value: Any) -> Row:
-    """Return a dataclass's fields by name; those that are no column are left out by the schema."""
+    """Return a dataclass's fields by name; the schema leaves out fields that are no column."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 

@@ -42,7 +42,7 @@ def with_lives(operations: pa.Table, events: pa.Table, start_wall_ns: int | None
     lives = LivesOfRecords(_events_of(told.to_pylist()), start_wall_ns)
     is_one = pc.is_in(operations["topic"], names)
     others = operations.filter(pc.invert(is_one))
-    return pa.concat_tables([others, _told(operations.filter(is_one), lives)])
+    return pa.concat_tables([others, _with_lives(operations.filter(is_one), lives)])
 
 
 def with_lives_by_topic(
@@ -74,10 +74,10 @@ def with_lives_by_topic(
 def _of_one_topic(operations: pa.Table, told: pa.Table) -> pa.Table:
     events = told.to_pylist()
     start_wall_ns = events[0]["start_wall_ns"] if events else None
-    return _told(operations, LivesOfRecords(_events_of(events), start_wall_ns))
+    return _with_lives(operations, LivesOfRecords(_events_of(events), start_wall_ns))
 
 
-def _told(operations: pa.Table, lives: LivesOfRecords) -> pa.Table:
+def _with_lives(operations: pa.Table, lives: LivesOfRecords) -> pa.Table:
     """Return the operations of deleted topics; only sends and reads have lives."""
     rows: list[dict[str, Any]] = operations.to_pylist()
     begun = {

@@ -28,7 +28,7 @@ FOLDER = f"{SEGMENTS}/broker-%d/%s-%d"
 HOSTED = ("leader", "follower")
 """The roles of a replica that has a log."""
 NOT_KNOWN = {"high_watermark": -1, "log_start_offset": 0}
-"""Of a replica of which the final look told nothing."""
+"""The offsets of a replica that is not in the final look."""
 
 _FOLDERS = StructType(
     [

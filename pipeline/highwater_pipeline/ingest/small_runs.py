@@ -44,7 +44,7 @@ from highwater_pipeline.tables import (
 )
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-"""In the name of a partition's folder; what Spark escapes (ExternalCatalogUtils)."""
+"""The characters that Spark escapes in the name of a partition's folder (ExternalCatalogUtils)."""
 
 
 def take_in_small(runs: Sequence[Inventory], store: Path) -> Counts:

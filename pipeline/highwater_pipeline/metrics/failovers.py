@@ -46,7 +46,7 @@ def failovers(tables: Tables) -> DataFrame:
     found = (
         later.join(_first_acknowledged(leaderships, tables), list(_LEADERSHIP), "left")
         .join(_isr_restored(leaderships, tables), list(_LEADERSHIP), "left")
-        # A fault between decision and election is not what the controller detected.
+        # The controller did not detect a fault that came between decision and election.
         .withColumn(
             "detect_ms",
             fn.when(fn.expr("decided_ns >= fault_ns"), ms_between("fault_ns", "decided_ns")),

@@ -9,7 +9,7 @@ from highwater_pipeline.checks.evidence import replica_looks_in_run
 from highwater_pipeline.tables import EVENTS, RUNS, Tables
 
 STRETCHES = 200
-"""Of a run, in how many its lag is told at most."""
+"""The stretches of a run for which its lag is reported, at most."""
 _PERCENTILES = [0.5, 0.95, 0.99]
 
 

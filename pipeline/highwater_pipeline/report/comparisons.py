@@ -23,7 +23,7 @@ TONES = {
     Answer.NOT_SHOWN: Outcome.PASS,
     Answer.NOT_ENOUGH: Outcome.UNKNOWN,
 }
-"""What an answer is worth, as of verdicts: by it go the page's colour and the exit code."""
+"""The verdict's outcome whose colour and exit code an answer has."""
 HOW = (
     "In milliseconds, one value a run and, where one is named, kind of fault (the median over its "
     "faults, of each that over the partitions that it moved). a, b: the sides' medians, and the "
