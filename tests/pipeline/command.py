@@ -19,7 +19,7 @@ MAIN = "from highwater.cli import main; main()"
 def highwater(
     *arguments: str | Path, cwd: Path, within_s: float, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Return what became of it, whatever its exit code. environment: added to this one's."""
+    """Run the command and return its result, failed or not. environment: added to this one's."""
     return subprocess.run(
         [sys.executable, "-c", MAIN, *map(str, arguments)],
         cwd=cwd,
@@ -34,9 +34,9 @@ def highwater(
 def highwater_without_java(
     *arguments: str, cwd: Path, java_home: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Return likewise, run in this process: what ends before Spark starts leaves nothing here.
+    """Run the command in this process, in which Spark does not start, and return its result.
 
-    java_home: None is a folder that is not there.
+    java_home: None is a folder that does not exist.
     """
     command = ["highwater", *arguments]
     environment = {"JAVA_HOME": str(java_home or cwd / "nowhere")}

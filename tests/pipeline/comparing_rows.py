@@ -33,13 +33,14 @@ def run_of(
     partitions: int = 1,
     fault: str = "kill",
     start_wall_ns: int = START_NS,
-    **told: Any,
+    **more: Any,
 ) -> TestRows:
     """Return a run in which a fault at 1 s moves the leaders of so many partitions.
 
-    Partition p is acknowledged total_ms + p ms after the fault, with None never again, though it is
-    sent to until 60 s; 90 s later every leader changes once more. Sends take 5 ms until then. told:
-    columns of RUNS.
+    total_ms: partition p acknowledges its next record total_ms + p ms after the fault; with None it
+      acknowledges no more, though clients send to it until 60 s.
+    more: columns of RUNS.
+    Sends take 5 ms until the fault. Every leader changes again 90 s after the fault.
     """
     events, sends = [], []
     for p in range(partitions):
@@ -61,7 +62,7 @@ def run_of(
                 "start_wall_ns": start_wall_ns,
                 "world": "docker",
                 "data_version": DATA_VERSION,
-                **told,
+                **more,
             }
         ],
         EVENTS: events,

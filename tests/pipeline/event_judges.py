@@ -1,8 +1,8 @@
 """Three judges of events, looks and probes: the checker's Python, Spark, and SQL in DuckDB.
 
-The Python judge is fed as highwater_checker.judging feeds it. A finding's message is
-compared between Python and Spark; SQL tells of the rest, and not of empty fetches, high watermarks
-and successors.
+The Python judge gets its input as highwater_checker.judging gives it. Messages of findings are
+compared between Python and Spark alone. SQL has no checks of empty fetches, high watermarks and
+successors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs with a violation that a check of events, looks or probes finds, or what looks like one."""
+"""Runs with a violation that a check of events, looks or probes finds, and runs that look so."""
 
 from __future__ import annotations
 
@@ -440,10 +440,10 @@ UNREADABLE = replace(
         ]
     ),
 )
-"""Three events without what checks need of them: the checker stops at such a one."""
+"""Three events that lack a detail that checks need: the checker stops at such an event."""
 
 _CUT = at(1, cut(0, 3, 0))
-"""Before a cut, the checker asks what its epoch told last of the ISR."""
+"""At a truncation the checker reads the last ISR that the log's epoch traced."""
 STOPPING = {
     f"node {node}, incarnation 1: {what}": replace(run, run_id=f"stopping-{number}")
     for number, (node, what, run) in enumerate(
@@ -481,7 +481,7 @@ STOPPING = {
         )
     )
 }
-"""Runs at one of whose events the checker stops, by what C00 is to say of that event."""
+"""Runs at one of whose events the checker stops, by the message of C00 about that event."""
 
 UNSEEN = replace(
     CLEAN,
@@ -497,4 +497,4 @@ IDLE = replace(
     run_id="idle",
     looks=(*LOOKS[:3], replace(_ANSWERS, nodes=_ANSWERS.nodes | _TELLS_NOTHING), *LOOKS[3:]),
 )
-"""A look, just before the last probe, at which another start of its broker told of no replica."""
+"""A look just before the last probe, in which the restarted broker reported no replica."""

@@ -2,8 +2,8 @@
 
 The clean run: of t-0, broker 0 leads epoch 1 and appends a, b, c at 0 to 2; broker 1 takes over in
 epoch 2, with all three but a high watermark of 2, and appends d at 3. Looks are every 10 ms. One
-probe asks broker 0 for what it hides, one is told its high watermark 3, and one stands there when
-broker 1's is still 2.
+probe fetches broker 0's uncommitted records, one gets its high watermark 3, and one fetches from 3
+when broker 1's is still 2.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def cut(
 
 
 def committed(leader: int, leader_epoch: int, up_to: int | None, *isr: int) -> TraceEvent:
-    """Return that the leader told so; without an ISR given, of brokers 0 and 1."""
+    """Return the leader's event of a new high watermark; the ISR is brokers 0 and 1 by default."""
     members = list(isr or (0, 1))
     return event(Kind.HIGH_WATERMARK_ADVANCED, leader, leader_epoch, up_to, isr=members)
 
@@ -169,7 +169,7 @@ def with_probes(*probes: Probe) -> Run:
 
 
 def with_isr(*isr: int) -> Run:
-    """Return a run in which broker 0 leads and tells of this ISR."""
+    """Return a run in which broker 0 leads and reports this ISR."""
     return with_looks(look(10 * MS, replica("leader", 3, 3, isr=isr)))
 
 
@@ -181,7 +181,7 @@ def with_member(*ends: int, isr: tuple[int, ...] = (0, 1), more: Iterable[TraceE
 
 
 def with_two(before: Any, after: Any, incarnation: int = 1) -> Run:
-    """Return a run of two looks: broker 0 leads with the high watermark 3, broker 1 as told."""
+    """Return two looks: broker 0 leads with the high watermark 3, broker 1 is before and after."""
     return with_looks(
         look(10 * MS, OLD_COMMITTED, before),
         look(20 * MS, OLD_COMMITTED, after, incarnation=incarnation),

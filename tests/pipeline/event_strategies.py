@@ -52,7 +52,7 @@ def _one_in(number: int) -> st.SearchStrategy[bool]:
 
 @st.composite
 def traces(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> list[TraceEvent]:
-    """Draw what nodes tell of these leaders; a few events are lost, told twice or of others."""
+    """Draw the events of these leaders; a few are lost, doubled or of other leaders."""
     found: list[TraceEvent] = []
     for (at, epoch), leader in leaders.items():
         own: list[TraceEvent] = [elected(draw(_broker) if draw(_one_in(6)) else leader, epoch)]
@@ -122,8 +122,8 @@ def replicas(
 def looks(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> list[Look]:
     """Draw looks every 10 ms, with epochs that rise and logs that grow.
 
-    Who answers tells of a replica, and somebody does. A follower lacks what is committed, or a
-    second one leads, now and then.
+    At least two brokers answer, each with one replica or more. Now and then a follower lacks
+    committed records, or two brokers lead.
     """
     found: list[Look] = []
     epoch, incarnation = 0, 1
@@ -155,7 +155,7 @@ def looks(draw: st.DrawFn, leaders: dict[tuple[TopicPartition, int], int]) -> li
 
 @st.composite
 def probes(draw: st.DrawFn, seen: list[Look]) -> Probe:
-    """Draw a probe; most are of a leader and are told what the look before it tells."""
+    """Draw a probe; most ask a leader and get the high watermark of the look before."""
     asked_ns, took_ns = draw(st.integers(5, 50)) * MS, draw(st.sampled_from([0, 1, 8])) * MS
     before = [look for look in seen if look.time_ns <= asked_ns][-1:]
     led = [(broker, one) for look in before for broker, one in leaders_in(look)]

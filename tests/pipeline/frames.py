@@ -74,13 +74,13 @@ class Damaged:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run left behind, as the checker knows it.
+    """The evidence of one run, as the checker gets it. Its clocks begin at 0.
 
-    history: of all processes; a process's own events are in their order. acks and max_in_flight:
-    by client ("p0", whose incarnations are p0, p0.2, ...); not known of those that are absent.
-    idempotent: clients; of none is it known if it is empty.
-    looks: the last one is the final look. cut_off: replicas that were copied, of which nothing is
-    asked. It began at the time 0 of the nodes' clocks.
+    history: of all processes; a process's own events are in their order.
+    acks, max_in_flight: by client ("p0", whose incarnations are p0, p0.2, ...); unknown for others.
+    idempotent: clients; if empty, it is unknown which are.
+    looks: the last one is the final look.
+    cut_off: replicas that were copied and are not checked.
     """
 
     run_id: str
@@ -112,7 +112,7 @@ class Run:
         return LivesOfRecords(self.events, 0)
 
     def promised(self) -> list[Acknowledged]:
-        """Return what was acknowledged to producers with acks=all, each with its life."""
+        """Return the records acknowledged with acks=all, each with its topic's life."""
         lives = self.lives()
         return [
             replace(each, life=_life(lives, each))
@@ -141,7 +141,7 @@ def _life_of_read(lives: LivesOfRecords, event: HistoryEvent) -> LifeOfRecord:
 
 
 def tables_of(spark: SparkSession, runs: Iterable[Run]) -> Tables:
-    """Return all tables with the runs' rows; what a Run does not tell of is empty."""
+    """Return all tables with the runs' rows; tables that a Run has no evidence for are empty."""
     return tables_from_arrow(spark, arrow_tables(runs))
 
 
@@ -206,7 +206,7 @@ def _operations(run: Run) -> Iterator[Row]:
 def _life_columns(
     event: HistoryEvent, lived: Mapping[int, LifeOfRecord], lives: LivesOfRecords
 ) -> Row:
-    """Return the columns that tell of a deleted topic's life; of sends and reads it is known."""
+    """Return the columns for a deleted topic's life, which is known for sends and reads alone."""
     match event.function, event.type.value:
         case "send", "ok":
             return _fields(lived.get(event.operation_id, UNKNOWN))
@@ -299,6 +299,6 @@ def _records(run: Run) -> Iterator[Row]:
                 }
 
 
-def _fields(what: Any) -> Row:
-    """Return a dataclass's fields by name; those that are no column are left out by the schema."""
-    return {each.name: getattr(what, each.name) for each in fields(what)}
+def _fields(value: Any) -> Row:
+    """Return a dataclass's fields by name; the schema leaves out fields that are no column."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}

@@ -25,7 +25,7 @@ Judges = Mapping[str, Callable[[Run], CheckResult | None]]
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one judge found in one run, sorted, and how much it looked at."""
+    """One judge's findings in one run, sorted, and the count of records or events it examined."""
 
     findings: tuple[Row, ...]
     examined: int
@@ -38,7 +38,7 @@ Opinions = dict[tuple[str, str], Opinion]
 """By the check's name in SQL and the run's id."""
 
 
-def asked_of_python(judges: Judges, runs: Iterable[Run]) -> Opinions:
+def opinions_of_python(judges: Judges, runs: Iterable[Run]) -> Opinions:
     """Return the checker's opinions, of every check that applies and every run."""
     found: Opinions = {}
     for run in runs:
@@ -50,7 +50,7 @@ def asked_of_python(judges: Judges, runs: Iterable[Run]) -> Opinions:
     return found
 
 
-def asked_of_spark(
+def opinions_of_spark(
     spark: SparkSession,
     checks: Mapping[str, Check],
     runs: Sequence[Run],
@@ -66,13 +66,13 @@ def asked_of_spark(
         assert {each.name: each.dataType for each in place} == FINDINGS.columns
         both = frames.findings.unionByName(frames.examined, allowMissingColumns=True)
         rows = [row.asDict() for row in both.collect()]
-        findings = [told(row) for row in rows if row["examined"] is None]
+        findings = [_with_message(row) for row in rows if row["examined"] is None]
         examined = [(row["run_id"], row["examined"]) for row in rows if row["examined"] is not None]
         found |= _by_run(name, findings, examined)
     return found
 
 
-def asked_of_duckdb(names: Iterable[str], runs: Sequence[Run]) -> Opinions:
+def opinions_of_duckdb(names: Iterable[str], runs: Sequence[Run]) -> Opinions:
     """Return the opinions of the SQL texts of these names.
 
     Findings of the texts that DuckDB alone has are without messages.
@@ -84,13 +84,13 @@ def asked_of_duckdb(names: Iterable[str], runs: Sequence[Run]) -> Opinions:
         if name in SAID_AGAIN:
             rows = findings.rows
         else:
-            rows = [told({**NO_PLACE, **finding}) for finding in findings.by_name()]
+            rows = [_with_message({**NO_PLACE, **finding}) for finding in findings.by_name()]
         found |= _by_run(name, rows, examined.rows)
     return found
 
 
-def told(finding: Mapping[str, Any]) -> Row:
-    """Return a row that a check found, in words."""
+def _with_message(finding: Mapping[str, Any]) -> Row:
+    """Return a finding's row with its message."""
     in_them = in_words(finding)
     return tuple(in_them[name] for name in (*FINDINGS.columns, "message") if name != "wording")
 

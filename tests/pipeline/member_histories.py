@@ -97,7 +97,7 @@ SELDOM = [False] * 7 + [True]
 
 
 class _Group:
-    """What its members would do were they sound: who has a partition, and from where on."""
+    """The state of a sound group: each partition's member, committed offset and next read."""
 
     def __init__(self) -> None:
         self.generation = 0

@@ -1,4 +1,4 @@
-"""Runs with violations of I21 and I22, and runs with what looks like one and is none."""
+"""Runs with violations of I21 and I22, and runs that look so and are sound."""
 
 from __future__ import annotations
 

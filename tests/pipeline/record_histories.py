@@ -121,7 +121,7 @@ Found = dict[str, list[tuple[str, int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a violation, or with what looks like one and is none."""
+    """A run with a violation, or one that looks so and is sound."""
 
     name: str
     run: Run
@@ -129,11 +129,11 @@ class Planted:
 
 
 BEYOND: tuple[Sent, ...] = (("v1", 1, 795, 805), ("v2", 2, 796, 806))
-"""Of the second life, too; the first one had no record at offset 2."""
+"""Records of the topic's second life at offset 2, where its first life had none."""
 
 
 def with_two_lives(*more: HistoryEvent) -> Run:
-    """Return a run of made_again.py and BEYOND, in which c0 reads each record once it is told."""
+    """Return a run of made_again.py and BEYOND; c0 reads each record once it is acknowledged."""
     history: list[HistoryEvent] = []
     for number, (value, offset, begun_ns, ended_ns) in enumerate((*OLD, *NEW, *BEYOND)):
         history += send("p0", number, value, offset, at_ns=(begun_ns, ended_ns))

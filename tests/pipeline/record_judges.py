@@ -1,7 +1,7 @@
 """Three judges of operations and records: the checker's Python, Spark, and SQL in DuckDB.
 
-The Python judge is fed as highwater_checker.judging feeds it. A finding's message is
-compared between Python and Spark; SQL tells of the rest.
+The Python judge gets its input as highwater_checker.judging gives it. Messages of findings are
+compared between Python and Spark alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _sends(run: Run) -> Sends:
 
 
 def _groups(run: Run) -> list[list[ReplicaLog]]:
-    """Return the replicas of each partition of which the final look tells, by broker."""
+    """Return the replicas of each partition in the final look, by broker."""
     found: dict[tuple[str, int], list[ReplicaLog]] = {}
     told = [each for each in run.replicas if each.high_watermark >= 0]
     for log in sorted(told, key=lambda each: each.broker_id):

@@ -23,14 +23,14 @@ from tests.pipeline.record_histories import (
 
 PARTITIONS = (("t", 0), ("t", 1), ("u", 0))
 VALUES = ["a", "b", "c", "d", "e", "", "it's", 'say "it\'s"', "back\\slash\nline", "long" * 12]
-"""Few, so that they collide; with those that a message has to escape or to cut."""
+"""Few values, so that they collide; some must be escaped or shortened in a message."""
 
 _small = st.integers(0, 3)
 
 
 @st.composite
 def logs(draw: st.DrawFn, topic: str, partition: int) -> list[ReplicaLog]:
-    """Draw a partition's replicas: the same batches, but for what is changed on some of them."""
+    """Draw a partition's replicas: the same batches, some of them changed on some replicas."""
     held = draw(st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3), max_size=4))
     end_offset = sum(len(values) for values in held)
     found = []
@@ -60,7 +60,7 @@ def logs(draw: st.DrawFn, topic: str, partition: int) -> list[ReplicaLog]:
 
 @st.composite
 def histories(draw: st.DrawFn, replicas: Sequence[ReplicaLog]) -> list[HistoryEvent]:
-    """Draw sends and reads; most are told of a place where a replica has the record."""
+    """Draw sends and reads; most are answered with an offset where a replica has the record."""
     places = [
         (each.topic, each.partition, offset, (value or b"").decode())
         for each in replicas

@@ -1,6 +1,6 @@
 """Writes small run folders as a run leaves them: one producer, one consumer, two replicas.
 
-Each file of lines is written as its own program writes it; a test then breaks what it is about.
+Each file of lines is written as its own program writes it; a test then breaks the file it checks.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def lines(encoded: Iterable[bytes]) -> bytes:
 
 
 def asked(folder: Folder, *, isr: tuple[int, ...] = (0, 1), **promised: Any) -> None:
-    """Have the leader tell of such an ISR in the last look, and the run promise so much."""
+    """Have the leader report this ISR in the last look, and the run have these promises."""
     final = look(200, 4)
     leader = final["nodes"]["0"]
     (replica,) = leader.replicas

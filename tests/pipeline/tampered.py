@@ -115,7 +115,7 @@ def _watched(examined: int, *findings: Finding) -> Callable[[Path], None]:
 
 
 def _losing(start_offset: int | None) -> Callable[[Path], None]:
-    """Replicas have another record at its offset; disks lost what lies from start_offset on."""
+    """Replicas have another record at its offset; disks lost records from start_offset on."""
 
     def tamper(folder: Path) -> None:
         for node in BROKERS:
@@ -218,7 +218,7 @@ def _up_again(incarnation: int) -> Callable[[Path], None]:
 
 
 def _edited(folder: Path) -> None:
-    """An unmet requirement was made a met one, after the run had listed its files."""
+    """A failed requirement was edited to a fulfilled one, after the run had listed its files."""
     requirement = _requiring("a step was done", False)
     requirement(folder)
     write(folder / FILES.name, FILES.encode(written_files(folder)))
@@ -264,7 +264,7 @@ def _committed(offset: int, value: bytes | None) -> bytes:
 
 THIRD = _committed(2, b"\xc9")
 GONE_0, GONE_1 = empty_batch(0, 0, 0), empty_batch(1, 1, 0)
-"""What compaction leaves of these offsets."""
+"""The empty batches that compaction leaves at these offsets."""
 FIRST, SECOND, OTHER_SECOND, FORGOTTEN = (
     _committed(0, b"\xc8"), _committed(1, b"\xc9"), _committed(1, b"\xca"), _committed(1, None),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Campaigns: the rows that a search gives, kept once each whatever happens, and what fails."""
+"""Campaigns: the rows that a search gives, each kept once despite kills, and failing schedules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def numbers_in(spark: SparkSession, store: Path) -> list[int]:
     return sorted(row["number"] for row in rows)
 
 
-# ---------------------------------------------------------------- what is run
+# ---------------------------------------------------------------- schedules
 
 
 def test_rows_and_sums_are_those_of_a_search_without_spark(
@@ -188,7 +188,7 @@ def test_a_schedule_may_be_cut_between_the_making_of_a_coroutine_and_its_first_s
 
 
 @pytest.mark.parametrize("kind", [Kind("I1"), Kind("I11", (1,)), Kind("a b (c)", (4, 12))])
-def test_a_kind_is_read_back_from_what_it_says(kind: Kind) -> None:
+def test_a_kind_is_read_back_from_its_text(kind: Kind) -> None:
     assert schedule_rows.kind_of(str(kind)) == kind
 
 
@@ -199,7 +199,7 @@ def test_a_campaigns_schedules_are_a_searchs() -> None:
     )
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- kept rows
 
 
 def counting(folder: Path, lacking: int = -1) -> Callable[[Row], Iterable[Row]]:
@@ -223,7 +223,9 @@ class Killed(Exception):
     pass
 
 
-def test_a_killed_campaign_runs_just_what_is_not_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_killed_campaign_runs_just_the_schedules_without_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     own, store, ran = settings(4), tmp_path / "tables", tmp_path / "ran"
     ran.mkdir()
 
@@ -242,7 +244,7 @@ def test_a_killed_campaign_runs_just_what_is_not_kept(spark: SparkSession, tmp_p
     run_groups(spark, store, "c", own, counting(ran), heard_nothing)
     assert sorted(path.name for path in ran.iterdir()) == sorted(f"{n}-0" for n in range(4, 12))
     assert numbers_in(spark, store) == list(range(12))
-    run_groups(spark, store, "c", own, counting(ran), killed)  # nothing is left to be told of
+    run_groups(spark, store, "c", own, counting(ran), killed)  # no group is left to be reported
 
 
 def test_a_group_that_lacks_a_schedule_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
@@ -270,7 +272,7 @@ def test_a_group_without_rows_is_not_done(spark: SparkSession, tmp_path: Path) -
         run_groups(spark, tmp_path, "c", settings(1), lambda given: (), heard_nothing)
 
 
-def test_a_receipt_counts_what_is_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_receipt_counts_the_rows_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
     def rows_of(given: Row) -> Iterator[Row]:
         for number in range(given["first"], given["after"]):
             row = {"campaign": "c", "group": given["group"], "number": number}
@@ -320,7 +322,7 @@ def test_one_process_at_a_time_runs_a_campaign(tmp_path: Path) -> None:
     assert "install a JRE" in another.stderr
 
 
-def test_settings_differ_by_what_decides_rows() -> None:
+def test_settings_differ_by_the_values_that_decide_rows() -> None:
     own = settings()
     other = Settings(2, 2, ("disks",), "fenced", "flush_lies", "d", DATA_VERSION, 4, "commit")
     assert differences(own, own) == []
@@ -332,10 +334,10 @@ def test_settings_differ_by_what_decides_rows() -> None:
     ]
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- reports
 
 
-def test_of_many_lost_schedules_the_first_are_told_and_all_are_counted() -> None:
+def test_of_many_lost_schedules_the_first_are_listed_and_all_are_counted() -> None:
     numbers = dict.fromkeys(("excused", "events", "simulated_ns", "cpu_ns", "acknowledged"), 9)
     family = {"family": "disks", "schedules": 300, "lost": 120, "pass": 180, "fail": 0} | numbers
     lost = [{"seed": seed, "family": "disks", "message": "no\nwhere"} for seed in range(100)]
@@ -349,7 +351,7 @@ def test_of_many_lost_schedules_the_first_are_told_and_all_are_counted() -> None
     assert "20 more schedules have no outcome" in printed.export_text()
 
 
-# ---------------------------------------------------------------- what is shipped
+# ---------------------------------------------------------------- shipped modules
 
 
 @pytest.mark.parametrize(
@@ -423,7 +425,7 @@ def test_the_digest_is_of_all_our_code_that_makes_rows() -> None:
         check=True,
     ).stdout
     loaded = {name for name in said.split() if name.partition(".")[0] not in RUN_ON}
-    from_pyspark_on = {"highwater_pipeline.tables"}  # what a Table is, not what rows are
+    from_pyspark_on = {"highwater_pipeline.tables"}  # the columns of tables, not the rows' values
     assert loaded - from_pyspark_on == set(MAKE_ROWS)
 
 
@@ -446,7 +448,9 @@ def test_a_digest_is_of_modules_as_of_packages(tmp_path: Path) -> None:
         (("--name", "a/b"), "no campaign's name"),
     ],
 )
-def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_a_campaign_that_cannot_begin_ends_with_the_reason(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
     done = highwater_without_java("campaign", "--seeds", "1", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""Checks of events, looks and probes: they find what is planted, nothing else, and three agree."""
+"""Checks of events, looks and probes find planted violations alone, and three judges agree."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
     Opinion,
     Opinions,
-    asked_of_duckdb,
-    asked_of_python,
-    asked_of_spark,
+    opinions_of_duckdb,
+    opinions_of_python,
+    opinions_of_spark,
 )
 from tests.pipeline.record_histories import Planted
 
@@ -55,25 +55,25 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(PYTHON, evidence.values())
+    return opinions_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
     """Give opinions of all runs that a test asks about: one job a check."""
     others = (UNREADABLE, UNSEEN, IDLE, *STOPPING.values(), *map(skewed, PLANTED))
-    return asked_of_spark(spark, SPARK, [*evidence.values(), *others])
+    return opinions_of_spark(spark, SPARK, [*evidence.values(), *others])
 
 
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_duckdb(IN_SQL, list(evidence.values()))
+    return opinions_of_duckdb(IN_SQL, list(evidence.values()))
 
 
 BY_CLOCKS = "committed_before"
-"""Asks whether a log was cut before or after its leader committed: the machine's clock tells."""
+"""Compares the times of a truncation and of a commit, by the machine's clock."""
 IN_LIVES = "successors"
-"""Asks in which life of its topic a record was acknowledged: of a deleted topic, clocks tell."""
+"""Finds the life of a deleted topic in which a record was acknowledged, by the nodes' clocks."""
 
 
 def skewed(planted: Planted) -> Run:
@@ -113,7 +113,9 @@ def _of_leaders(opinion: Opinion) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
-def test_what_is_planted_is_found_and_nothing_else(planted: Planted, pipeline: Opinions) -> None:
+def test_planted_violations_are_found_and_nothing_else(
+    planted: Planted, pipeline: Opinions
+) -> None:
     found = {
         name: [(row[1], row[4], row[5]) for row in pipeline[name, planted.name].findings]
         for name in SPARK
@@ -156,7 +158,7 @@ def test_a_clean_run_has_something_of_each_check_to_examine(name: str, pipeline:
     assert pipeline[name, CLEAN.run_id].examined > 0
 
 
-def test_events_without_what_checks_need_are_found_and_the_rest_is_judged(
+def test_events_that_lack_details_are_found_and_the_rest_is_judged(
     pipeline: Opinions,
 ) -> None:
     found = {str(row[-1]) for row in pipeline["completeness", UNREADABLE.run_id].findings}
@@ -177,7 +179,7 @@ def test_where_the_checker_stops_at_an_event_that_event_is_found(
     says: str, run: Run, pipeline: Opinions
 ) -> None:
     with pytest.raises((KeyError, TypeError)):
-        asked_of_python(PYTHON, [run])
+        opinions_of_python(PYTHON, [run])
     found = [(row[1], row[-1]) for row in pipeline["completeness", run.run_id].findings]
     assert found == [("C00", says)]
 
@@ -187,13 +189,13 @@ def test_where_the_checker_stops_at_an_event_that_event_is_found(
 def test_a_look_counts_whoever_answered_and_had_something_to_tell(
     name: str, run: Run, pipeline: Opinions
 ) -> None:
-    told = asked_of_python({name: PYTHON[name]}, [run])
+    told = opinions_of_python({name: PYTHON[name]}, [run])
     assert pipeline[name, run.run_id] == told[name, run.run_id]
 
 
 @pytest.mark.parametrize("run", [UNSEEN, IDLE], ids=lambda each: each.run_id)
 def test_such_a_look_leaves_one_probe_fewer_with_something_to_hide(run: Run) -> None:
-    told = asked_of_python({READS_PROBES: PYTHON[READS_PROBES]}, [CLEAN, run])
+    told = opinions_of_python({READS_PROBES: PYTHON[READS_PROBES]}, [CLEAN, run])
     examined = {run_id: opinion.examined for (_, run_id), opinion in told.items()}
     assert examined == {CLEAN.run_id: 2, run.run_id: 1}
 

@@ -1,4 +1,4 @@
-"""Runs with a compacted topic: Spark and DuckDB find in them what the checker does."""
+"""Runs with a compacted topic: Spark and DuckDB have the same findings as the checker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highwater_pipeline.checks.registry import CHECKS
 from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.frames import Run
-from tests.pipeline.judges import Judges, asked_of_duckdb, asked_of_python, asked_of_spark
+from tests.pipeline.judges import Judges, opinions_of_duckdb, opinions_of_python, opinions_of_spark
 from tests.pipeline.record_judges import PYTHON
 
 KEYS = ["a", "b", "a", "c", "a", "b"]
@@ -86,11 +86,11 @@ SOUND = ("whole", "compacted", "compacted apart")
 
 def test_three_judges_agree_about_compacted_topics(spark: SparkSession) -> None:
     checks = {name: CHECKS[name] for name in JUDGES}
-    python = asked_of_python(JUDGES, RUNS)
-    pipeline = asked_of_spark(spark, checks, RUNS)
+    python = opinions_of_python(JUDGES, RUNS)
+    pipeline = opinions_of_spark(spark, checks, RUNS)
     for key, opinion in python.items():
         assert pipeline[key] == opinion, key
-    for key, opinion in asked_of_duckdb(JUDGES, RUNS).items():
+    for key, opinion in opinions_of_duckdb(JUDGES, RUNS).items():
         said = python[key]
         assert opinion == (said.without_messages() if key[0] in SAID_AGAIN else said), key
     found = {run_id for (_, run_id), opinion in python.items() if opinion.findings}

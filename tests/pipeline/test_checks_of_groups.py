@@ -1,4 +1,4 @@
-"""Changes of state (I12) and committed offsets (I14): three judges find what is planted."""
+"""Changes of state (I12) and committed offsets (I14): three judges find planted violations."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
     Judges,
     Opinions,
-    asked_of_duckdb,
-    asked_of_python,
-    asked_of_spark,
+    opinions_of_duckdb,
+    opinions_of_python,
+    opinions_of_spark,
 )
 from tests.pipeline.record_histories import Planted
 
@@ -337,16 +337,18 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(PYTHON, evidence.values())
+    return opinions_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
-    return asked_of_spark(spark, {name: CHECKS[name] for name in PYTHON}, [*evidence.values()])
+    return opinions_of_spark(spark, {name: CHECKS[name] for name in PYTHON}, [*evidence.values()])
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
-def test_what_is_planted_is_found_and_nothing_else(planted: Planted, pipeline: Opinions) -> None:
+def test_planted_violations_are_found_and_nothing_else(
+    planted: Planted, pipeline: Opinions
+) -> None:
     found = {
         name: [(row[1], row[4], row[5]) for row in pipeline[name, planted.name].findings]
         for name in PYTHON
@@ -364,7 +366,7 @@ def test_spark_agrees_with_the_checker_to_the_letter(
 
 
 def test_duckdb_agrees_with_the_checker_too(evidence: dict[str, Run], python: Opinions) -> None:
-    duckdb = asked_of_duckdb(PYTHON, [*evidence.values()])
+    duckdb = opinions_of_duckdb(PYTHON, [*evidence.values()])
     assert duckdb.keys() == python.keys()
     for key, opinion in python.items():
         assert duckdb[key] == opinion, evidence[key[1]]

@@ -1,4 +1,4 @@
-"""Generations (I21) and deliveries (I22) of groups: three judges find what is planted."""
+"""Generations (I21) and deliveries (I22) of groups: three judges find planted violations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
     Judges,
     Opinions,
-    asked_of_duckdb,
-    asked_of_python,
-    asked_of_spark,
+    opinions_of_duckdb,
+    opinions_of_python,
+    opinions_of_spark,
 )
 from tests.pipeline.member_histories import generated_runs
 from tests.pipeline.member_planted import PLANTED
@@ -59,16 +59,16 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(PYTHON, evidence.values())
+    return opinions_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_duckdb(PYTHON, [*evidence.values()])
+    return opinions_of_duckdb(PYTHON, [*evidence.values()])
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
-def test_what_is_planted_is_found_and_nothing_else(planted: Planted, duckdb: Opinions) -> None:
+def test_planted_violations_are_found_and_nothing_else(planted: Planted, duckdb: Opinions) -> None:
     found = {
         name: [(row[1], row[4], row[5]) for row in duckdb[name, planted.name].findings]
         for name in PYTHON
@@ -90,7 +90,7 @@ def test_spark_agrees_with_the_checker_too(
     spark: SparkSession, evidence: dict[str, Run], python: Opinions
 ) -> None:
     checks = {name: CHECKS[name] for name in PYTHON}
-    pipeline = asked_of_spark(spark, checks, [*evidence.values()])
+    pipeline = opinions_of_spark(spark, checks, [*evidence.values()])
     assert pipeline.keys() == python.keys()
     for key, opinion in python.items():
         assert pipeline[key] == opinion, evidence[key[1]]

@@ -1,4 +1,4 @@
-"""Checks of operations and records: they find what is planted, nothing else, and three agree."""
+"""Checks of operations and records find planted violations alone, and three judges agree."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.pipeline.frames import Run
 from tests.pipeline.judges import (
     Opinion,
     Opinions,
-    asked_of_duckdb,
-    asked_of_python,
-    asked_of_spark,
+    opinions_of_duckdb,
+    opinions_of_python,
+    opinions_of_spark,
 )
 from tests.pipeline.record_histories import ORPHAN, PLANTED, Planted
 from tests.pipeline.record_judges import (
@@ -51,21 +51,23 @@ def evidence() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def python(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_python(PYTHON, evidence.values())
+    return opinions_of_python(PYTHON, evidence.values())
 
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, evidence: dict[str, Run]) -> Opinions:
-    return asked_of_spark(spark, SPARK, [*evidence.values(), ORPHAN])
+    return opinions_of_spark(spark, SPARK, [*evidence.values(), ORPHAN])
 
 
 @pytest.fixture(scope="module")
 def duckdb(evidence: dict[str, Run]) -> Opinions:
-    return asked_of_duckdb(SPARK, list(evidence.values()))
+    return opinions_of_duckdb(SPARK, list(evidence.values()))
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each.name)
-def test_what_is_planted_is_found_and_nothing_else(planted: Planted, pipeline: Opinions) -> None:
+def test_planted_violations_are_found_and_nothing_else(
+    planted: Planted, pipeline: Opinions
+) -> None:
     found = {
         name: [(row[1], row[4], row[5]) for row in pipeline[name, planted.name].findings]
         for name in SPARK
@@ -89,7 +91,7 @@ def test_spark_agrees_with_the_checker_to_the_letter(
         pytest.param(True, 1, id="2", marks=pytest.mark.full),
     ],
 )
-def test_where_ranges_end_is_nothing_to_what_is_found(
+def test_findings_do_not_depend_on_where_ranges_end(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     evidence: dict[str, Run],
@@ -100,7 +102,7 @@ def test_where_ranges_end_is_nothing_to_what_is_found(
     monkeypatch.setattr(ranges, "RANGE_BITS", range_bits)
     checks = {name: SPARK[name] for name in ("acknowledged_records", "reads")}
     runs = [*evidence.values(), ORPHAN]
-    again = asked_of_spark(spark, checks, runs, by_ranges=by_ranges)
+    again = opinions_of_spark(spark, checks, runs, by_ranges=by_ranges)
     assert again == {key: each for key, each in pipeline.items() if key[0] in checks}
 
 
@@ -129,7 +131,7 @@ def test_generated_runs_are_neither_all_sound_nor_all_broken(name: str, python: 
 def test_an_acknowledgement_without_its_send_is_left_out_as_the_checker_does(
     name: str, pipeline: Opinions
 ) -> None:
-    told = asked_of_python({name: PYTHON[name]}, [ORPHAN])
+    told = opinions_of_python({name: PYTHON[name]}, [ORPHAN])
     assert pipeline[name, ORPHAN.run_id] == told[name, ORPHAN.run_id]
     assert pipeline["order", ORPHAN.run_id] == Opinion((), examined=0)
 

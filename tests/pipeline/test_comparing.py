@@ -1,4 +1,4 @@
-"""Two sides of runs: what is slower by construction is found slower, and nothing else is."""
+"""Comparing two sides of runs: a side that is made slower is found slower, and no other is."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_z_has_its_two_sided_probability(z: float, p: float) -> None:
     assert two_sided(z) == pytest.approx(p, rel=0.01)
 
 
-# ---------------------------------------------------------------- what rows say together
+# ---------------------------------------------------------------- the answer of all rows
 
 
 def side(group: str, measure: str = "total_ms", fault: str = "kill", **more: object) -> Row:
@@ -187,7 +187,7 @@ def test_a_side_that_lacks_more_failovers_is_not_called_as_fast(
     assert (says in sentence([whole], "old", "new")) is (answer is Answer.NOT_ENOUGH)
 
 
-def test_what_else_tells_the_sides_apart_is_said() -> None:
+def test_other_columns_in_which_the_sides_differ_are_reported() -> None:
     a: list[Row] = [
         {"preset": "v3", "world": "sim", "commit": None},
         {"preset": "v3", "world": "docker"},
@@ -367,7 +367,7 @@ def pipeline(*arguments: str, cwd: Path, **environment: str) -> subprocess.Compl
     ],
     ids=["no column", "one side", "no store", "trend by no column", "trend of no store"],
 )
-def test_what_cannot_be_compared_is_said_before_spark_starts(
+def test_a_comparison_that_cannot_be_made_is_refused_before_spark_starts(
     tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     done = highwater_without_java("pipeline", *arguments, cwd=tmp_path)
@@ -390,7 +390,7 @@ def test_a_store_is_compared_as_it_is_typed(tables: Tables, tmp_path: Path) -> N
         "no run has the preset nonsense; there are: "
         "alike (10), base (10), broken (8), few (5), slow (11)"
     )
-    assert unknown.stderr.endswith(f"highwater: {there}\n")  # after what Java says
+    assert unknown.stderr.endswith(f"highwater: {there}\n")  # after Java's output
     assert "Traceback" not in unknown.stderr
 
 

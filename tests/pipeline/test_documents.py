@@ -1,4 +1,4 @@
-"""What a run's small files tell, without Spark."""
+"""The contents of a run's small files, read without Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_run_is_of_the_code_that_ran(
     ],
     ids=["no JSON", "of another format", "of another structure"],
 )
-def test_what_is_no_plan_is_told_and_tells_nothing(tmp_path: Path, plan: str, why: str) -> None:
+def test_a_wrong_plan_is_reported_and_gives_no_columns(tmp_path: Path, plan: str, why: str) -> None:
     (tmp_path / "plan.json").write_text(plan)
     documents = read_documents(take_inventory(tmp_path))
     assert [(file, wrong.reason) for file, wrong in documents.wrong] == [("plan.json", why)]

@@ -1,4 +1,4 @@
-"""Run folders to tables: what is read, quarantined, refused, skipped and replaced.
+"""Run folders to tables: files read or quarantined; runs refused, skipped and replaced.
 
 Many folders go through one ingestion, each with one thing wrong; a test looks at its own.
 """
@@ -150,7 +150,7 @@ def nothing(folder: Folder) -> None:
 
 
 def made_again(folder: Folder) -> None:
-    """Another run: its topic is deleted and made again, which a send and a read may have met."""
+    """Another run: its topic is deleted and created again during a send and a read."""
     shutil.rmtree(folder.path)
     write_made_again(folder.path, old=(*OLD, ("either", 5, 305, 705)))
 
@@ -211,7 +211,7 @@ BY_JOBS = pytest.param(True, id="by Spark's jobs", marks=pytest.mark.full)
 
 @pytest.fixture(scope="module", params=[BY_JOBS, pytest.param(False, id="by this process")])
 def by(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession | None:
-    """Return what ingest is given: both ways have the same result."""
+    """Return ingest's session, or None: both ways have the same result."""
     return spark if request.param else None
 
 
@@ -238,7 +238,7 @@ def ingested(
 
 
 def as_the_checker_reads(folder: Path) -> Run:
-    """Return what is in a clean run's folder, by highwater_checker's own readers."""
+    """Return the contents of a clean run's folder, by highwater_checker's own readers."""
 
     def lines_of(pattern: str) -> list[list[bytes]]:
         return [path.read_bytes().splitlines() for path in sorted(folder.glob(pattern))]
@@ -270,7 +270,7 @@ def test_a_clean_run_is_read_as_the_checker_reads_it(ingested: Ingested, table: 
     assert len(expected) == CLEAN_ROWS[table.name]
 
 
-def test_sparks_jobs_take_in_what_this_process_does(
+def test_sparks_jobs_ingest_the_same_rows_as_this_process(
     ingested: Ingested, spark: SparkSession, tmp_path: Path
 ) -> None:
     runs = ("clean", torn.__name__)
@@ -285,7 +285,7 @@ def test_a_clean_run_has_nothing_in_quarantine(ingested: Ingested) -> None:
     assert ingested.of("clean", QUARANTINE) == []
 
 
-def test_a_run_says_what_it_was_and_what_the_judge_says(ingested: Ingested) -> None:
+def test_a_run_has_its_settings_and_the_judges_verdict(ingested: Ingested) -> None:
     judged = judge_run(ingested.root / "clean")
     assert judged.reasons
     assert ingested.of("clean", RUNS) == [
@@ -468,7 +468,7 @@ def test_a_replica_that_was_not_copied_is_in_quarantine(ingested: Ingested) -> N
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_of_a_replica_that_nothing_is_asked_of_no_high_watermark_is_told(
+def test_a_replica_that_is_not_checked_has_no_high_watermark(
     ingested: Ingested, run: Callable[[Folder], None], told: dict[int, int]
 ) -> None:
     found = {row["broker"]: row["high_watermark"] for row in ingested.of(run, REPLICAS)}

@@ -1,4 +1,4 @@
-"""One file of lines, without Spark: what a line is, what is wrong with it, what is in memory."""
+"""One file of lines, without Spark: its rows, its wrong lines, and the memory that it takes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_history(tmp_path: Path, *lines: bytes) -> list[Row]:
 
 
 def wrong_in(rows: list[Row]) -> list[tuple[int, str]]:
-    """Return (line, reason) of what was not taken."""
+    """Return (line, reason) of each line that was refused."""
     return [(row["wrong"]["line"], row["wrong"]["reason"]) for row in rows if "wrong" in row]
 
 
@@ -273,7 +273,7 @@ def test_a_file_is_read_as_its_batches_are_asked_for(
         ),
     ],
 )
-def test_of_a_detail_there_is_what_has_the_declared_type(
+def test_a_detail_keeps_the_values_that_have_the_declared_type(
     tmp_path: Path, detail: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     line = EVENT % (b',"detail":' + json.dumps(detail).encode())

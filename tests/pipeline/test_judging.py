@@ -1,4 +1,4 @@
-"""Verdicts of many runs: any finding fails, and what was not looked at proves nothing."""
+"""Verdicts of many runs: any finding fails, and a check that examined nothing proves nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FOLLOWERS = CHECKS["truncations"].name
         "does not apply",
     ],
 )  # fmt: skip
-def test_a_run_is_judged_by_what_was_found_and_by_what_was_looked_at(
+def test_a_run_is_judged_by_its_findings_and_by_the_counts_examined(
     outcome: str, examined: dict[str, int], found: int, reasons: list[str], factor: int | None
 ) -> None:
     promised = {
@@ -96,7 +96,7 @@ def test_few_findings_are_shown_and_all_are_counted(
     assert [(row["run_id"], row["partition"]) for row in judged.shown] == [("a", 1), ("a", 2)]
 
 
-def test_every_text_is_of_a_check_and_is_said_once() -> None:
+def test_every_sql_text_is_of_one_check() -> None:
     assert set(TEXTS) | set(SAID_AGAIN) <= set(CHECKS)
     assert not set(TEXTS) & set(SAID_AGAIN)
     tables = {table.name for table in TABLES}

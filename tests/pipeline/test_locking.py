@@ -1,4 +1,4 @@
-"""Who may be in a store at the same time, and what the commands say to others."""
+"""Which processes may have a store open together, and the messages that others get."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_nobody_else_is_there_while_one_writes(tmp_path: Path, first: Lock, seco
         pass
 
 
-def test_several_may_read_and_what_is_read_stays_as_it_is(tmp_path: Path) -> None:
+def test_several_processes_may_read_and_change_nothing(tmp_path: Path) -> None:
     with reading(tmp_path), reading(tmp_path):
         assert list(tmp_path.iterdir()) == []
     with writing(tmp_path):

@@ -1,4 +1,4 @@
-"""What runs measured, on runs whose numbers can be reckoned by hand."""
+"""The metrics of runs whose numbers can be computed by hand."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ FAILOVER: dict[Table, Rows] = {
 }
 
 
-def test_a_failover_is_split_into_what_it_waited_for(spark: SparkSession) -> None:
+def test_a_failover_is_split_into_its_waits(spark: SparkSession) -> None:
     first, second = rows_of(failovers(tables_from_rows(spark, FAILOVER)).orderBy("leader_epoch"))
     assert first == {
         "run_id": "r", "topic": "t", "partition": 0, "leader_epoch": 1, "leader": 1,
@@ -96,7 +96,7 @@ def test_a_failover_is_split_into_what_it_waited_for(spark: SparkSession) -> Non
     assert [second[name] for name in unknown] == [None] * 5
 
 
-def test_what_stopping_nodes_hand_over_after_the_last_look_is_no_failover(
+def test_leaderships_handed_over_after_the_last_look_are_no_failovers(
     spark: SparkSession,
 ) -> None:
     looks = [{"run_id": "r", "look": n, "time_ns": ms * MS} for n, ms in enumerate((20, 8_900))]
@@ -108,7 +108,7 @@ def test_a_run_that_does_not_say_when_it_began_has_no_failovers(spark: SparkSess
     assert rows_of(failovers(tables_from_rows(spark, FAILOVER | {RUNS: [run("r", None)]}))) == []
 
 
-def test_latency_counts_what_was_acknowledged(spark: SparkSession) -> None:
+def test_latency_counts_acknowledged_records(spark: SparkSession) -> None:
     sends = [*send(0, 0, None)]
     for number in range(1, 101):
         sends += send(number, 1_000 * number, 1_000 * number + number)
@@ -260,7 +260,7 @@ def test_two_sides_are_compared_by_ranks(
 def test_commands_without_an_answer_are_counted_by_term_broker_and_command(
     spark: SparkSession,
 ) -> None:
-    def told(ts_ns: int, kind: str, broker: int, **more: Any) -> dict[str, Any]:
+    def event(ts_ns: int, kind: str, broker: int, **more: Any) -> dict[str, Any]:
         detail = f'{{"broker": {broker}, "request": "LeaderAndIsrRequest"}}'
         return {
             "run_id": "r", "ts_ns": ts_ns, "node": 1000, "seq": ts_ns, "kind": kind,
@@ -268,10 +268,10 @@ def test_commands_without_an_answer_are_counted_by_term_broker_and_command(
         }  # fmt: skip
 
     events: Rows = [
-        told(1_000_000, "command_timed_out", 2),
-        told(3_000_000, "command_timed_out", 2),
-        told(4_000_000, "command_timed_out", 1),
-        told(5_000_000, "command_answered", 2),
+        event(1_000_000, "command_timed_out", 2),
+        event(3_000_000, "command_timed_out", 2),
+        event(4_000_000, "command_timed_out", 1),
+        event(5_000_000, "command_answered", 2),
     ]
     found = alerts(tables_from_rows(spark, {EVENTS: events})).orderBy("broker").collect()
     assert [

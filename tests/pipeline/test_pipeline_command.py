@@ -1,4 +1,4 @@
-"""`highwater pipeline run` as it is typed: a report and an exit code, or what to do instead."""
+"""`highwater pipeline run` as it is typed: a report and an exit code, or advice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_run_becomes_a_report_and_is_taken_in_once(tmp_path: Path) -> None:
     told = json.loads(first.stdout)
     (verdict,) = told["verdicts"]
     assert verdict["run_id"] == "run-1"
-    # Its logs hold other records than its clients were told of.
+    # Its logs hold other records than its clients' histories.
     assert verdict["outcome"] == "fail"
     assert first.returncode == EXIT_CODES[Outcome.FAIL]
     assert {each["invariant"] for each in told["findings"]["rows"]} >= {"I9"}
@@ -55,7 +55,7 @@ def test_without_a_run_it_ends_though_spark_starts_meanwhile(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["no java", "old java"])
-def test_without_a_java_that_will_do_it_says_what_to_install(
+def test_without_a_usable_java_it_names_the_package_to_install(
     tmp_path: Path, is_there: bool
 ) -> None:
     java = tmp_path / "jdk" / "bin" / "java"

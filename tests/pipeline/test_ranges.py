@@ -1,4 +1,4 @@
-"""Ranges that replicas hold as clients were told are left out; one difference takes one range."""
+"""Ranges where replicas hold the clients' records are left out; one difference takes one range."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def tables(
     log_start_offset: int = 0,
     **changed: dict[int, str | None],
 ) -> Tables:
-    """Return a sound run's, but for what is changed: values by offset, None for no record.
+    """Return the tables of a sound run with changed values by offset; None: no record.
 
-    changed: of b0, b1, b2 what a broker holds, of sent and read what clients were told.
+    changed: b0, b1, b2: the broker's records; sent, read: the records of clients' histories.
     """
 
-    def told(name: str) -> Rows:
+    def records(name: str) -> Rows:
         values = changed.get(name, {})
         for offset in range(END_OFFSET):
             value = values.get(offset, f"v{offset}")
@@ -56,10 +56,10 @@ def tables(
         {
             RUNS: [{"run_id": "r"}],
             OPERATIONS: [
-                *(operation(each["offset"], "send", "p0") | each for each in told("sent")),
+                *(operation(each["offset"], "send", "p0") | each for each in records("sent")),
                 *(
                     operation(each["offset"], "poll", "c0") | each
-                    for each in told("read")
+                    for each in records("read")
                     if each["offset"] < unread_from
                 ),
             ],
@@ -68,7 +68,9 @@ def tables(
                 for broker, start in zip(BROKERS, (0, 0, log_start_offset), strict=True)
             ],
             RECORDS: [
-                log | {"broker": broker} | each for broker in BROKERS for each in told(f"b{broker}")
+                log | {"broker": broker} | each
+                for broker in BROKERS
+                for each in records(f"b{broker}")
             ],
         },
     )
@@ -99,7 +101,7 @@ def offsets(rows: DataFrame) -> set[int]:
         ({broker: {WIDTH: None} for broker in ("b0", "b1", "b2")}, [1]),
         ({"log_start_offset": 1}, [0]),
     ],
-    ids=["sound", "lost", "another", "told less", "exchanged", "lost everywhere", "cut"],
+    ids=["sound", "lost", "another", "sent less", "exchanged", "lost everywhere", "cut"],
 )
 def test_one_difference_takes_its_range(
     spark: SparkSession, changed: dict[str, Any], expected: list[int]
@@ -111,7 +113,7 @@ def test_one_difference_takes_its_range(
     assert offsets(found.doubted(held_records(given))) <= in_ranges
 
 
-def test_what_is_on_replicas_and_told_by_nobody_is_doubted(spark: SparkSession) -> None:
+def test_records_of_replicas_that_no_client_read_are_doubted(spark: SparkSession) -> None:
     given = tables(spark, unread_from=2 * WIDTH)
     reads = reads_of_consumers(given)
     last = reads.select("run_id", "process", "topic").distinct()
@@ -121,7 +123,7 @@ def test_what_is_on_replicas_and_told_by_nobody_is_doubted(spark: SparkSession) 
     assert sorted(row["range"] for row in found.doubtful.collect()) == [2, 3]
 
 
-def test_an_odd_row_takes_its_range_whatever_replicas_hold(spark: SparkSession) -> None:
+def test_an_odd_row_takes_its_range_even_if_replicas_agree(spark: SparkSession) -> None:
     given = tables(spark)
     reads = reads_of_consumers(given)
     found = doubts(given, reads, READER, is_odd=reads["offset"] == WIDTH)

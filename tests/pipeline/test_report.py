@@ -1,4 +1,4 @@
-"""The report says what the analysis holds, in pages, texts and tables."""
+"""The report shows the whole analysis, in pages, texts and tables."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def sections(**more: object) -> dict[str, Section]:
     return {section.title: section for section in sections_of(analysis(**more))}
 
 
-def test_what_is_broken_comes_before_what_was_measured() -> None:
+def test_failed_runs_come_before_measurements() -> None:
     runs = tuple(
         {**VERDICT, "run_id": f"run-{number}", "outcome": outcome}
         for number, outcome in enumerate(("pass", "fail", "unknown", "fail"))
@@ -145,7 +145,7 @@ def test_failovers_of_a_fault_and_preset_are_one_row() -> None:
     assert failovers.rows == (MEDIAN, whole, {**MEDIAN, "preset": None})
 
 
-def test_groups_are_told_apart_by_what_differs() -> None:
+def test_groups_are_named_by_the_columns_that_differ() -> None:
     larger = {**MEDIAN, "topology": "5 brokers, 3 controllers"}
     alike, of_two = (
         sections(medians=medians)["Failovers"] for medians in ((MEDIAN,), (MEDIAN, larger))
@@ -158,7 +158,7 @@ def test_groups_are_told_apart_by_what_differs() -> None:
     assert versions == ["ac3478d69a3c", "c1dfd96eea8c-dirty"]
 
 
-def test_leader_changes_without_a_fault_are_told() -> None:
+def test_leader_changes_without_a_fault_are_reported() -> None:
     without = {**FAILOVER, "fault": None, "total_ms": None}
     some = sections(failovers=Sample((FAILOVER, without), 2))["Failovers"]
     assert "Before 1 of 2 leader changes no fault was proven" in some.note
@@ -220,7 +220,7 @@ def comparison() -> Comparison:
     )  # fmt: skip
 
 
-def test_a_comparison_answers_first_and_says_apart_what_that_rests_on() -> None:
+def test_a_comparison_answers_first_and_gives_its_reasons_apart() -> None:
     page = page_of_comparison(comparison())
     assert page.lead.startswith("commit c1dfd96eea8c-dirty is slower than commit ac3478d69a3c: tot")
     assert page.lead.endswith("1 times).")
@@ -228,7 +228,7 @@ def test_a_comparison_answers_first_and_says_apart_what_that_rests_on() -> None:
     assert COMMITS["a"] not in str((page.title, page.lead, page.notes))
 
 
-def test_what_is_slower_is_the_first_row_with_both_sides_in_it() -> None:
+def test_the_slower_measure_is_the_first_row_with_both_sides_in_it() -> None:
     (section,) = page_of_comparison(comparison()).sections
     assert [row["fault"] for row in section.table] == ["pause", "kill", "isolate"]
     assert section.cells[0] == (
@@ -255,7 +255,7 @@ def test_a_trend_has_a_row_a_build() -> None:
     assert "c1dfd96eea8c-dirty</text>" in page.sections[0].svg
 
 
-def test_a_campaign_shows_first_what_nothing_documents_and_how_to_see_it_again() -> None:
+def test_a_campaign_shows_undocumented_failures_first_and_how_to_replay_them() -> None:
     kind: Row = {
         "invariant": "I4", "rows": "", "named": "", "schedules": 2, "first_seed": 4711,
         "family": "joins", "message": "m", "plan": "p.json", "replay": "sim replay",

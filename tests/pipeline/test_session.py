@@ -1,4 +1,4 @@
-"""What a session starts with: the archive of Spark's classes, its log, its Python."""
+"""The options that a session starts with: the archive of Spark's classes, its log, its Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_archive_is_mapped_by_the_java_that_recorded_it() -> None:
     assert archive_options("its update") == ()
 
 
-def test_a_session_maps_what_was_recorded_in_its_environment(
+def test_a_session_maps_the_archive_of_its_environment(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""A run in the simulator says of its cluster what one in containers says."""
+"""A simulated run's folder describes its cluster as a run's in containers does."""
 
 from __future__ import annotations
 

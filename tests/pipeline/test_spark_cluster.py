@@ -108,12 +108,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         up.compose("down", "--volumes", "--timeout", "5")
 
 
-def told_by(*arguments: str | Path, cwd: Path, **environment: str) -> dict[str, Any]:
-    """Return what the command prints as JSON, whatever its exit code says of the runs."""
+def json_of(*arguments: str | Path, cwd: Path, **environment: str) -> dict[str, Any]:
+    """Return the JSON that the command prints, also if the verdict is fail or unknown."""
     done = highwater(*arguments, "--json", cwd=cwd, within_s=SUBMITTED_WITHIN_S, **environment)
     assert done.stdout.startswith("{"), done.stdout + done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def lost_send() -> bytes:
@@ -152,10 +152,10 @@ def test_the_pipeline_gives_on_a_cluster_the_answer_that_it_gives_here(
         f"spark.eventLog.dir {events.as_uri()}\n"
     )
     run = ("pipeline", "run", *folders, "--store")
-    there = told_by(
+    there = json_of(
         *run, store, "--master", cluster.master, cwd=tmp_path, SPARK_CONF_DIR=str(tmp_path)
     )
-    here = told_by(*run, tmp_path / "tables", "--master", "local[2]", cwd=tmp_path)
+    here = json_of(*run, tmp_path / "tables", "--master", "local[2]", cwd=tmp_path)
     assert there == here
     findings = {row["run_id"]: row["findings"] for row in there["verdicts"]}
     assert findings["lost"] > findings["whole"]
@@ -173,7 +173,7 @@ def test_a_campaign_runs_on_a_cluster_as_a_search_does_here(
     seeds, store = 2, cluster.runs / "campaigns"
     place = ("--store", store, "--out", tmp_path / "out")
     asked = ("--seeds", str(seeds), "--name", "c", "--master", cluster.master)
-    told = told_by("campaign", *asked, *place, cwd=tmp_path)
+    told = json_of("campaign", *asked, *place, cwd=tmp_path)
     assert told["search"]["schedules"] == seeds * len(Family)
     rows = pq.read_table(store / "schedules").sort_by("number").to_pylist()
     schedules = schedules_of(1, seeds * len(Family), tuple(Family))
@@ -183,7 +183,7 @@ def test_a_campaign_runs_on_a_cluster_as_a_search_does_here(
     ]
 
 
-def test_a_master_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_master_is_reported(tmp_path: Path) -> None:
     clean_run(tmp_path / "run-1")
     done = highwater(
         *("pipeline", "run", "run-1", "--master", "spark://127.0.0.1:1"),

@@ -83,7 +83,7 @@ def test_a_trend_is_a_page_with_two_pictures(found: Trend, tmp_path: Path) -> No
     assert names == {"trend-trend.csv", "trend-builds.csv", "trend-last-build.csv"}
 
 
-def test_one_build_is_no_trend_and_none_is_said(spark: SparkSession, found: Trend) -> None:
+def test_one_build_has_no_trend(spark: SparkSession, found: Trend) -> None:
     alone = Trend("commit", None, found.builds[:1], found.rows[:1], 0, None)
     page = page_of_trend(alone)
     assert (page.tone, page.lead) == (

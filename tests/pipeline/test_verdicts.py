@@ -157,7 +157,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
 
 
 def simulated_runs(root: Path) -> tuple[Path, Path, Path]:
-    """Return three folders of one run in the simulator: whole, and two without what it saw."""
+    """Return three folders of one run in the simulator: whole, and two without watched.json."""
     folder = RunFolder(root / "simulated")
     with Screen() as screen:
         ended = run_in_simulator(decode_plan(PLAN.read_bytes()), folder, screen)
