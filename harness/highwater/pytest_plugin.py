@@ -141,7 +141,7 @@ def highwater_zookeeper() -> Iterator[Endpoint]:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the marker asks for. verdict_in: the outcomes that are no error."""
+    """The marker's arguments. verdict_in: the outcomes that are no error."""
 
     topology: Topology
     verdict_in: frozenset[str]

@@ -30,7 +30,7 @@ from highwater.cluster.images import ensure_images, ensure_planted_image
 from highwater.cluster.inspection import Inspector
 from highwater.cluster.labels import Lease, Owner, RunLabels
 from highwater.cluster.network import create_network
-from highwater.cluster.readiness import what_is_missing
+from highwater.cluster.readiness import first_missing_condition
 from highwater.cluster.reaper import REAPER
 from highwater.cluster.topology import (
     CLIENT_PORT,
@@ -237,7 +237,7 @@ class Cluster:
         return tuple(sorted(int(container["Labels"][labels.NODE]) for container in containers))
 
     def _not_ready(self) -> str:
-        return what_is_missing(self.topology, self.try_snapshot)
+        return first_missing_condition(self.topology, self.try_snapshot)
 
     # ------------------------------------------------------------ faults on whole nodes
 

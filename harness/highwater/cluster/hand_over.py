@@ -19,7 +19,7 @@ class NotHandedOver(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """took_s: from the signal until another controller said that it is active."""
+    """took_s: from the signal until another controller reported that it is active."""
 
     stopped: NodeId
     active: NodeId

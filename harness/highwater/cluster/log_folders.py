@@ -1,4 +1,4 @@
-"""Tells in which log folder each replica is, by what the brokers of a cluster describe."""
+"""Finds the log folder of each replica, by the DescribeLogDirs answers of a cluster's brokers."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from highwater_core.ids import NodeId
 from highwater_core.messages import NodeSnapshot
 
 
-def what_is_missing(
+def first_missing_condition(
     topology: Topology, snapshot_of: Callable[[NodeId], NodeSnapshot | None]
 ) -> str:
     """Return the first missing condition in words; "" when the cluster serves.

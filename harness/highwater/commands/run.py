@@ -32,8 +32,8 @@ from highwater.runs.chaos.options import (
     Without,
     wanted_of,
 )
-from highwater.runs.chaos.outline import notes, outline, what_stands_against
-from highwater.runs.chaos.planning import plan_of, what_the_simulator_cannot
+from highwater.runs.chaos.outline import notes, outline, problems_in_containers
+from highwater.runs.chaos.planning import plan_of, problems_in_simulator
 from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.runs.plans.running import WorldName, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
@@ -142,7 +142,7 @@ def _folders(out: Path | None, kind: str, is_one: bool) -> Iterator[Callable[[],
 
 
 def _shown(around_violation: int | None, json: bool) -> Ended:
-    """Return what prints the plan, a line for each event, and the digest.
+    """Return the function that prints the plan, a line for each event, and the digest.
 
     Raises:
         HarnessError: JSON is to be printed too.
@@ -179,7 +179,7 @@ def _print_dry(plan: Plan, world: WorldName) -> int:
     is_simulated = world is WorldName.SIM
     for line in (*outline(plan), *(() if is_simulated else notes(plan))):
         RESULTS.print(Text(line), soft_wrap=True)
-    problems = what_the_simulator_cannot(plan) if is_simulated else what_stands_against(plan)
+    problems = problems_in_simulator(plan) if is_simulated else problems_in_containers(plan)
     for problem in problems:
         RESULTS.print(Text(problem, style="bold yellow"), soft_wrap=True)
     return 2 if problems else 0

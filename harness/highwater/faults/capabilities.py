@@ -46,7 +46,7 @@ ends = socket.create_connection(({_LOCAL!r}, {REPLICATION_PORT})), listener.acce
 print({_READY.decode()!r}, flush=True)
 time.sleep({SCRATCH_S})
 """
-"""What a scratch container runs: it holds both ends of a connection."""
+"""The program of a scratch container: it holds both ends of a connection."""
 _SCRATCH = 0
 _DROPPED_MS = 200
 _WATCHED_MS = 600
@@ -71,7 +71,7 @@ Capabilities = Mapping[Means, Tried]
 
 
 class _Fails(Exception):
-    """A means does not work; the message says what failed."""
+    """A means does not work; the message names the failed step."""
 
 
 def why_unsupported(kind: type[f.Fault], capabilities: Capabilities) -> str:
@@ -118,7 +118,7 @@ class _Scratch:
         return Namespaces(self.engine, image, self.run, {_SCRATCH: self.name})
 
     def help_with(self, task: Task) -> Report:
-        """Return what a helper reports of its task in the scratch container's namespace."""
+        """Run the task in the scratch container's namespace, and return the helper's report."""
         report = self.namespaces().run({_SCRATCH: task})[_SCRATCH]
         if report.error:
             raise _Fails(report.error)
@@ -160,7 +160,7 @@ def _scratch(engine: docker.DockerClient, say: Callable[[str], None]) -> Iterato
 
 
 def _try_all(scratch: _Scratch) -> dict[Means, Tried]:
-    """Try the means in the order of Means; those that need a helper only where helpers work."""
+    """Try the means in the order of Means; where helpers fail, means that need one are skipped."""
     tried = {Means.ENGINE: Tried(Means.ENGINE)}
     for means, trial in _TRIALS.items():
         joined = tried.get(Means.NAMESPACE)
@@ -187,7 +187,7 @@ _HOW = (
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """How one means is tried. failed: what its failure means, in words."""
+    """How one means is tried. failed: the text that reports its failure."""
 
     attempt: Callable[[_Scratch], None]
     failed: str

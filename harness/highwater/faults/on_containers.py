@@ -111,8 +111,8 @@ class ContainerFaults:
     def _start_node(self, node: int) -> None:
         """Start a stopped node, and give it its fail-points and the rules of its links' faults.
 
-        All starts of a run's nodes after their first are made here, and written to its intents: the
-        judge takes any other start for somebody else's.
+        All starts of a run's nodes after their first are made here, and written to its intents. The
+        judge reports a start without an intent: it was not the run's.
 
         Raises:
             APIError: the engine refused.
@@ -175,7 +175,7 @@ class ContainerFaults:
         """
         try:
             return part()
-        except Exception as error:  # noqa: BLE001 (told among the problems)
+        except Exception as error:  # noqa: BLE001 (reported among the problems)
             self._problems.append(f"{otherwise}: {_named(error)}")
             return None
 

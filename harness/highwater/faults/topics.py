@@ -242,7 +242,8 @@ class TopicWork:
     ) -> ErrorCode:
         """Send the request to brokers in turn, and return the error code of an answer.
 
-        It is the first code that is wanted or not retriable, or the last one when the time is over.
+        It is the first code that is in wanted or not retriable, or the last one when the time is
+        over.
         """
         deadline, error = time.monotonic() + ADMIN_WITHIN_S, ErrorCode.REQUEST_TIMED_OUT
         for endpoint in self._endpoints(deadline):

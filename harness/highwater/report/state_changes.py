@@ -1,7 +1,7 @@
 """The state-change log: the controllers' changes of partitions and replicas, one a line; no I/O.
 
 Each line has the component (with the prefix of Kafka's StateChangeLogger), the partition
-or replica, the old and the new state, the epochs and the reason. Events that controllers met in
+or replica, the old and the new state, the epochs and the reason. Other events of the controllers in
 between have lines too.
 """
 

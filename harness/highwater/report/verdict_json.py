@@ -21,7 +21,7 @@ class JudgedFinding:
     evidence: the lines of the operation in the run's histories, and those of the traced events,
     looks and probes that show it.
     around: what each replica holds from three records before the offset to three after it.
-    rows: of the catalogue of historical bugs, those that explain it.
+    rows: the rows of the catalogue of historical bugs that explain it.
     """
 
     run: str

@@ -22,7 +22,7 @@ from highwater_wire.kafka.record_batch import split_batches
 
 EVERY_S = 0.05
 EVERY_S_WITHOUT_LEADER = 0.02
-"""The pause while there is no leader: short, to meet a new leader's first moments."""
+"""The pause while there is no leader: short, to probe a new leader's first moments."""
 MAX_WAIT_MS = 10
 """Long enough that the broker makes the fetch wait, short enough to ask often."""
 ANSWER_WITHIN_S = 1.0

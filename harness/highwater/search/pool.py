@@ -32,7 +32,7 @@ _LAST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A schedule without an outcome: its worker hung, died, or met a bug of the simulator's."""
+    """A schedule without an outcome: its worker hung, died, or hit a bug of the simulator."""
 
     schedule: Schedule
     bug: str
@@ -219,7 +219,7 @@ def _work(pipe: Connection, last_words: Path, schedule_within_s: float) -> None:
 def _messages_of(chunk: Chunk) -> Iterator[_Message]:
     try:
         yield from chunk.summaries(time.process_time_ns)
-    except Exception as error:  # noqa: BLE001 - a bug of the simulator's own, told with its seed
+    except Exception as error:  # noqa: BLE001 - a bug of the simulator, reported with its seed
         lines = traceback.format_exc().splitlines()[:-1]
         yield _Broke("\n".join((f"{type(error).__name__}: {error}", *lines[-_LAST_LINES:])))
         return

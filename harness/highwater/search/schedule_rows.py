@@ -73,7 +73,7 @@ def rows_of(settings: Settings, given: Row) -> Iterator[Row]:
 
 
 def _outcome_of(schedule: Schedule, settings: Settings) -> Row:
-    """Run the schedule, and return its row, also if it hangs or meets a bug of the simulator's."""
+    """Run the schedule, and return its row, also if it hangs or hits a bug of the simulator."""
     chunk = Chunk((schedule,), Preset(settings.preset), settings.planted)
     try:
         with within_cpu(SCHEDULE_WITHIN_CPU_S):

@@ -14,7 +14,7 @@ from highwater.commands.chaos import status as status_command
 from highwater.errors import HarnessError, NoSuchRun
 from highwater.faults.intents import IntentLog
 from highwater.runs.chaos.acting import acting_faults, choose_run
-from highwater.runs.chaos.outline import outline, what_stands_against
+from highwater.runs.chaos.outline import outline, problems_in_containers
 from highwater.runs.chaos.planning import duration_ms, plan_of
 from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.runs.chaos.single import parse_fault
@@ -71,7 +71,7 @@ def test_every_step_of_a_random_plan_is_in_its_outline_and_containers_can_do_all
         plan = plan_of(Wanted(seed=seed, duration_ms=60_000, is_guarded=seed % 2 == 0))
         said = "\n".join(outline(plan))
         assert all(say_fault(step.do) in said for step in plan.steps)
-        assert what_stands_against(plan) == []
+        assert problems_in_containers(plan) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_plan_without_room_for_any_wanted_fault_is_refused(
 
 def test_what_stands_against_a_plan_is_said() -> None:
     plan = Plan(seed=1, steps=(Step(0, f.PowerLoss("broker-0")), Step(0, f.Kill("broker-7"))))
-    first, then = what_stands_against(plan)
+    first, then = problems_in_containers(plan)
     assert "there is no node 'broker-7'" in first
     assert "cut the power of broker-0" in then
 

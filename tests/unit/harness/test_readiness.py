@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from highwater.cluster.readiness import what_is_missing
+from highwater.cluster.readiness import first_missing_condition
 from highwater.cluster.topology import Topology
 from highwater_core.ids import NO_LEADER, ControllerEpoch, NodeId
 from highwater_core.messages import NodeSnapshot
@@ -32,13 +32,13 @@ def serving() -> dict[NodeId, NodeSnapshot | None]:
 
 
 def test_nothing_is_missing_when_all_know_all() -> None:
-    assert what_is_missing(TOPOLOGY, serving().get) == ""
+    assert first_missing_condition(TOPOLOGY, serving().get) == ""
 
 
 @pytest.mark.parametrize("node", TOPOLOGY.node_ids)
 def test_every_node_must_answer(node: NodeId) -> None:
     nodes = serving() | {node: None}
-    assert f"{node} does not answer" in what_is_missing(TOPOLOGY, nodes.get)
+    assert f"{node} does not answer" in first_missing_condition(TOPOLOGY, nodes.get)
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_the_first_thing_missing_is_named(
     snapshot = nodes[NodeId(node)]
     assert snapshot is not None
     nodes[NodeId(node)] = dataclasses.replace(snapshot, **changes)  # type: ignore[arg-type]
-    assert missing in what_is_missing(TOPOLOGY, nodes.get)
+    assert missing in first_missing_condition(TOPOLOGY, nodes.get)

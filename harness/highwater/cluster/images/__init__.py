@@ -2,8 +2,8 @@
 
 base.py     the bases: an official image where a registry answers, else Debian's packages
 wheels.py   third-party packages, fetched on the host
-tags.py     every image's tag, from the content of what goes into it; pure
-build.py    builds what is missing, lists, prunes
+tags.py     every image's tag, from the content of its sources; pure
+build.py    builds missing images, lists and prunes images
 """
 
 from __future__ import annotations

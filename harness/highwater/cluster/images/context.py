@@ -71,7 +71,7 @@ class BuildContext:
 
 
 def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the entry, readable for everybody whatever this user's umask is."""
+    """Return the entry with rights to read for everybody, independent of this user's umask."""
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
     return entry
 

@@ -40,8 +40,8 @@ def apply(
         say(f"{cluster.run_id}: {say_fault(parsed)}: {done.proof}{until}")
 
     try:
-        with _told_by_interrupt() as told:
-            applied = apply_one(cluster, parsed, runs, told, acts)
+        with _set_by_interrupt() as undo:
+            applied = apply_one(cluster, parsed, runs, undo, acts)
     finally:
         cluster.engine.close()
     if json:
@@ -51,11 +51,11 @@ def apply(
 
 
 @contextmanager
-def _told_by_interrupt() -> Iterator[threading.Event]:
+def _set_by_interrupt() -> Iterator[threading.Event]:
     """Yield an event that Ctrl-C sets, so that no fault stays half done."""
-    told = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda number, frame: told.set())
+    interrupted = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
     try:
-        yield told
+        yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)

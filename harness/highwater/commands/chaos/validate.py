@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from highwater.errors import HarnessError
-from highwater.runs.chaos.outline import about_quorum, notes, what_stands_against
-from highwater.runs.chaos.planning import what_the_simulator_cannot
+from highwater.runs.chaos.outline import about_quorum, notes, problems_in_containers
+from highwater.runs.chaos.planning import problems_in_simulator
 from highwater.runs.plans.running import read_plan
 
 
@@ -25,7 +25,7 @@ def validate(
     Exit code 0: containers can run it; 2: they cannot, or the file is no plan.
     """
     plan = read_plan(file)
-    refused, not_simulated = what_stands_against(plan), what_the_simulator_cannot(plan)
+    refused, not_simulated = problems_in_containers(plan), problems_in_simulator(plan)
     if refused:
         other = ["the simulator cannot either", *not_simulated]
         other = other if not_simulated else ["the simulator can"]

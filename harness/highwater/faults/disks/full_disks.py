@@ -52,7 +52,7 @@ class FullDisks:
         return f"the node's trace tells of it {count} times"
 
     def end(self) -> list[str]:
-        """Make room on every disk that may have ballast; return what went wrong."""
+        """Make room on every disk that may have ballast; return the problems."""
         problems = []
         with self._lock:
             for node in tuple(self._lasting):

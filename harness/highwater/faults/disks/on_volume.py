@@ -111,13 +111,13 @@ def make_room(folder: str) -> dict[str, Any]:
 
 
 def close(folder: str) -> dict[str, Any]:
-    """Let nobody without privileges open anything in the folder any more; mode: what it has now."""
+    """Take all rights on the folder from users without privileges; mode: its rights now."""
     Path(folder).chmod(CLOSED_MODE)
     return {"mode": Path(folder).stat().st_mode & ALL_MODES}
 
 
 def reopen(folder: str, mode: int) -> dict[str, Any]:
-    """Undo close; mode: what the folder has now, of the rights."""
+    """Undo close with the folder's former mode; mode in the result: the folder's rights now."""
     Path(folder).chmod(mode)
     return {"mode": Path(folder).stat().st_mode & ALL_MODES}
 

@@ -139,8 +139,8 @@ def close_folder(cluster: Cluster, node: int, folder: str = "") -> str:
         cluster, node, _Mode, _owner(cluster, node, folder), do="close", folder=_path_of(folder)
     )
     is_closed = closed.mode == on_volume.CLOSED_MODE and is_folder_closed(cluster, node, folder)
-    prove(is_closed, f"{_said(folder)} of node {node} has mode {closed.mode:03o}")
-    return f"{_said(folder)} has mode 000: it can no longer be opened"
+    prove(is_closed, f"{_in_words(folder)} of node {node} has mode {closed.mode:03o}")
+    return f"{_in_words(folder)} has mode 000: it can no longer be opened"
 
 
 def reopen_folder(cluster: Cluster, node: int, folder: str = "") -> str:
@@ -154,8 +154,8 @@ def reopen_folder(cluster: Cluster, node: int, folder: str = "") -> str:
     mode = SIZED_DISK_MODE if owner else FOLDER_MODE
     opened = _ask(cluster, node, _Mode, owner, do="reopen", mode=mode, folder=_path_of(folder))
     is_open = opened.mode == mode & on_volume.ALL_MODES
-    prove(is_open, f"{_said(folder)} of node {node} has mode {opened.mode:03o}")
-    return f"{_said(folder)} has mode {opened.mode:03o} again"
+    prove(is_open, f"{_in_words(folder)} of node {node} has mode {opened.mode:03o}")
+    return f"{_in_words(folder)} has mode {opened.mode:03o} again"
 
 
 def closed_folders(cluster: Cluster, node: int) -> list[str]:
@@ -187,7 +187,7 @@ def _path_of(folder: str) -> str:
     return f"{DISK_FOLDER}/{folder}" if folder else DISK_FOLDER
 
 
-def _said(folder: str) -> str:
+def _in_words(folder: str) -> str:
     return f"the folder {folder}" if folder else "the folder"
 
 

@@ -24,7 +24,7 @@ class AskedBroker:
     """A broker to which a client sends requests.
 
     asks: sends one request, and returns whether the broker answered it.
-    why_not: returns what else may keep the broker from answering clients now, "" when nothing does.
+    why_not: returns another cause that may keep the broker from answering clients now, or "".
     answers_harness: returns whether the broker answers the harness on the control plane, which no
         fault cuts.
     """
@@ -96,7 +96,7 @@ def _await_silence(probe: ClientProbe, name: str, acted_ns: int, end_ns: int) ->
 
 
 def _await_answer_again(broker: AskedBroker) -> str:
-    """Wait for an answer, and return in words that it came, or what else prevents one."""
+    """Wait for an answer, and return in words that it came, or another cause that prevents one."""
 
     def seen() -> str:
         return f"{broker.name} answers a client again" if broker.asks() else broker.why_not()

@@ -70,7 +70,7 @@ class PacketQueue:
         """Begin to take packets.
 
         Raises:
-            OSError: the kernel has no such queue, or somebody else has it.
+            OSError: the kernel has no such queue, or another process has it.
         """
         with contextlib.ExitStack() as stack:
             self.socket = stack.enter_context(_netfilter())
@@ -84,7 +84,7 @@ class PacketQueue:
             self._open = stack.pop_all()
 
     def packets(self) -> Iterator[Packet]:
-        """Yield what has come, as far as it can be read at once."""
+        """Yield the packets that have come, as far as they can be read at once."""
         for _ in range(_PER_ROUND):
             try:
                 content = self.socket.recv(65_536)

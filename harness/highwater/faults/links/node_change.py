@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from highwater.faults.links.asked import State
 from highwater.faults.links.rules import Hold, Slow, pipe_of, script
 
-Told = Sequence[Mapping[str, object]]
+Effects = Sequence[Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class NodeChange:
     """
 
     script: str
-    queue: Told | None = None
+    queue: Effects | None = None
 
 
 def node_change(state: State, node: int, at_ns: int, *, has_queue: bool) -> NodeChange:
@@ -29,13 +29,13 @@ def node_change(state: State, node: int, at_ns: int, *, has_queue: bool) -> Node
     has_queue: whether the node has a packet queue, which may hold packets of an earlier state.
     """
     at = state.at_node(node)
-    told = _told(at.holds, at_ns) if at.holds or has_queue else None
-    return NodeChange(script(at.drops, at_ns, at.holds), told)
+    queue = _effects(at.holds, at_ns) if at.holds or has_queue else None
+    return NodeChange(script(at.drops, at_ns, at.holds), queue)
 
 
-def _told(holds: Iterable[Hold], at_ns: int) -> Told:
+def _effects(holds: Iterable[Hold], at_ns: int) -> Effects:
     """Return the effects that last beyond at_ns, once each, in the form that packet_queue reads."""
-    told: list[dict[str, object]] = []
+    effects: list[dict[str, object]] = []
     for hold in holds:
         if hold.until_ns <= at_ns:
             continue
@@ -46,6 +46,6 @@ def _told(holds: Iterable[Hold], at_ns: int) -> Told:
             of["seed"] = hold.by.seed
         else:
             of["kbit_per_s"] = hold.by.kbit_per_s
-        if of not in told:
-            told.append(of)
-    return told
+        if of not in effects:
+            effects.append(of)
+    return effects

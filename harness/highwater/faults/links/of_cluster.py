@@ -301,7 +301,7 @@ class ClusterLinks:
                 links.renew()
             except NotInNamespace as error:
                 self._not_renewed(str(error))
-            except Exception as error:  # noqa: BLE001 (told, and tried again)
+            except Exception as error:  # noqa: BLE001 (reported, and tried again)
                 self._not_renewed(repr(error))
 
 

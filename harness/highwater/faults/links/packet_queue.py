@@ -96,15 +96,15 @@ class _Holding:
             teller.close()
             return
         now_ns = time.monotonic_ns()
-        self._pipes.tell(effect_of(told, now_ns) for told in json.loads(message))
+        self._pipes.tell(effect_of(fields, now_ns) for fields in json.loads(message))
         self._let_go(now_ns)
         self._until_ns = max(now_ns, self._pipes.end_ns) + LINGER_NS
         teller.send(json.dumps({"error": self._error}).encode())
 
 
-def effect_of(told: dict[str, Any], now_ns: int) -> Effect:
-    """Return the effect. told: Effect's fields, with lasts_ns instead of until_ns."""
-    return Effect(until_ns=now_ns + told.pop("lasts_ns"), **told)
+def effect_of(fields: dict[str, Any], now_ns: int) -> Effect:
+    """Return the effect. fields: Effect's, with lasts_ns instead of until_ns."""
+    return Effect(until_ns=now_ns + fields.pop("lasts_ns"), **fields)
 
 
 if __name__ == "__main__":

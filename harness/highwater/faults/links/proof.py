@@ -74,7 +74,7 @@ def measure(
 ) -> Measured:
     """Count the canaries that were sent in [begin_ns, end_ns), and measure their delays.
 
-    arrived_ns: when each canary arrived, by when it was sent; without those that did not arrive.
+    arrived_ns: the time of arrival by the time of sending; lost canaries are left out.
     """
     sent = _between(sent_ns, begin_ns, end_ns)
     delays_ns = {at_ns: arrived_ns[at_ns] - at_ns for at_ns in sent if at_ns in arrived_ns}

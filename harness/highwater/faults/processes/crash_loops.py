@@ -53,14 +53,14 @@ class CrashLoop:
         self._is_over.set()
         self._thread.join()
         if self._error:
-            raise NotDone(f"{self.told()}: {self._error}")
-        return self.told()
+            raise NotDone(f"{self.kills_in_words()}: {self._error}")
+        return self.kills_in_words()
 
     def has_looped(self) -> bool:
         """Return whether the node was killed twice, or once if the loop has one kill only."""
         return self._kills >= min(2, self._times)
 
-    def told(self) -> str:
+    def kills_in_words(self) -> str:
         """Return how often the node was killed so far."""
         return f"killed {self._kills} of {self._times} times"
 

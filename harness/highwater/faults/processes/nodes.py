@@ -67,7 +67,7 @@ class NodeFaults:
         return Done(node, proof, lambda: self.start(node))
 
     def fail_folder(self, fault: f.FailFolder, find: Find) -> Done:
-        """Close the broker's log folder; it acts once the broker has met that."""
+        """Close the broker's log folder; it acts once the broker has traced the failure."""
         node = self._running(fault.node, find)
         is_broker = self._cluster.topology.node(node).kind is NodeKind.BROKER
         prove(is_broker, f"node {node} is no broker, and has no log folder")
@@ -75,7 +75,7 @@ class NodeFaults:
         folder = "" if fault.folder is None else self._cluster.topology.log_folders[fault.folder]
         proof = close_folder(self._cluster, node, folder)
         met: list[bytes] = []
-        """What the broker traced of it, before its next start."""
+        """The broker's events of the failure, before its next start."""
 
         def has_met() -> bool:
             lines = () if met else newest_trace(self._cluster, node)
@@ -132,7 +132,7 @@ class NodeFaults:
             told = loop.end()
             return f"{told}; {self.start(node)}"
 
-        return Done(node, proof, end, later=loop.told, has_acted=loop.has_looped)
+        return Done(node, proof, end, later=loop.kills_in_words, has_acted=loop.has_looped)
 
     # ------------------------------------------------------------ stands still
 
@@ -234,7 +234,7 @@ class NodeFaults:
 
 
 def _tells_of_failure(line: bytes, folder: str) -> bool:
-    """Return whether a trace's line, perhaps a torn one, tells that the log folder has failed."""
+    """Return whether a trace's line, perhaps a torn one, reports that the log folder has failed."""
     if EventKind.LOG_FOLDER_FAILED.value.encode() not in line:
         return False
     return any(event.detail["folder"] == folder for event in decode_events([line]))

@@ -60,7 +60,7 @@ class ArmedPoint:
             and named == (self.request.name, self.request.action.value)
         )
 
-    def told(self) -> str:
+    def hits_in_words(self) -> str:
         """Return how often the point was hit, in words."""
         if self.request.action is FailPointAction.EXIT:
             return "hit: the node died there" if self.hits else "never hit: nobody died there"
@@ -124,7 +124,7 @@ class FailPointFaults:
             node,
             proof,
             lambda: self._disarm(armed),
-            later=armed.told,
+            later=armed.hits_in_words,
             has_acted=lambda: bool(armed.hits),
         )
 
@@ -132,7 +132,7 @@ class FailPointFaults:
         with self._lock:
             of_node = self._nodes[armed.node]
             if armed.is_over:
-                return armed.told()
+                return armed.hits_in_words()
             armed.is_over = True
             of_node.armed.remove(armed)
             # Another fault at the same point stays armed.
@@ -142,8 +142,8 @@ class FailPointFaults:
             except NotDone:
                 if self._is_up(armed.node):
                     raise
-                return f"{armed.told()}; the node is down, and disarmed with it"
-            return f"{armed.told()}; disarmed, the node's answer: {error.name}"
+                return f"{armed.hits_in_words()}; the node is down, and disarmed with it"
+            return f"{armed.hits_in_words()}; disarmed, the node's answer: {error.name}"
 
     def _is_up(self, node: int) -> bool:
         return self._cluster.status(node) in UP

@@ -15,7 +15,7 @@ from highwater_chaos.plan import Plan, Step, problems_of
 from highwater_chaos.words import say_fault, say_plan, say_when
 
 
-def what_stands_against(plan: Plan) -> list[str]:
+def problems_in_containers(plan: Plan) -> list[str]:
     """Return why containers cannot run the plan, one line each; empty when they can."""
     return problems_of(plan) + unsupported(plan)
 

@@ -27,7 +27,7 @@ def plan_of(wanted: Wanted) -> Plan:
         raise HarnessError(str(error)) from error
 
 
-def what_the_simulator_cannot(plan: Plan) -> list[str]:
+def problems_in_simulator(plan: Plan) -> list[str]:
     """Return why the simulator cannot run the plan, one line each; empty when it can."""
     from highwater_simulator.unsupported import unsupported
 

@@ -34,7 +34,7 @@ def until_known(
 
 
 def counted_outcomes(results: Sequence[PlanResult]) -> dict[Outcome, int]:
-    """Return how often each verdict came, the worst first, without those that did not come."""
+    """Return how often each verdict came, the worst first; absent verdicts are left out."""
     counts = Counter(result.verdict.outcome for result in results)
     return {outcome: counts[outcome] for outcome in _WORST_FIRST if outcome in counts}
 

@@ -55,10 +55,10 @@ def apply_one(
     cluster: Cluster,
     fault: Fault,
     runs: Path,
-    told: threading.Event,
+    undo: threading.Event,
     acts: Callable[[Done], None] = lambda done: None,
 ) -> Applied:
-    """Do the fault, and undo it after its for_ms or once `told` is set; prove both.
+    """Do the fault, and undo it after its for_ms or once `undo` is set; prove both.
 
     Its intent is written to runs/<run>/intent.jsonl first. acts: called once the fault acts.
 
@@ -74,7 +74,7 @@ def apply_one(
         look = look_at(cluster)
         done = faults.apply(fault, lambda words: find_node(look, names, words))
         acts(done)
-        told.wait(_seconds_left(fault, done))
+        undo.wait(_seconds_left(fault, done))
     except (NotDone, NotInNamespace, NotProven) as error:
         raise HarnessError(f"not done: {error}") from error
     finally:

@@ -1,1 +1,1 @@
-"""Clusters of tests: what a test does to its cluster is recorded, and judged from the folder."""
+"""Clusters of tests: a test's faults and clients are recorded, and judged from the folder."""

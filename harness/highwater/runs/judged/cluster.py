@@ -26,8 +26,8 @@ from highwater_checker.verdict import Verdict
 class JudgedCluster(Cluster):
     """A cluster whose folder has what `judge_run` needs; `judge` ends the run.
 
-    What its own functions do to nodes has intents in the folder. Only clients that it made, by
-    `producer` and `consumer`, have histories.
+    Faults by its own functions have intents in the folder. Only clients that it made, by `producer`
+    and `consumer`, have histories.
     """
 
     def __init__(

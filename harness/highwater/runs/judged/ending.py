@@ -1,4 +1,4 @@
-"""The end of a test's cluster: what must have happened, and what is promised. No I/O."""
+"""The end of a test's cluster: the requirements and promises of its run. No I/O."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from highwater_wire.kafka.messages import MetadataTopic
 class NodeAtEnd:
     """A node at a test's end.
 
-    runs: its container does. answers: it told its state; ZooKeeper never does.
-    has_fault: the test did a fault to it, and has not taken it back by the cluster's functions.
+    runs: its container runs. answers: it reported its state; ZooKeeper never does.
+    has_fault: the test did a fault to it, and has not undone it by the cluster's functions.
     """
 
     name: str
@@ -39,7 +39,7 @@ class NodesDown:
     """The names of nodes that are down at the end.
 
     by_test: the test left them killed, stopped, frozen or cut off.
-    otherwise: they ended by themselves, or somebody else stopped or removed them.
+    otherwise: they ended by themselves, or were stopped or removed by other means.
     """
 
     by_test: tuple[str, ...] = ()
@@ -52,10 +52,10 @@ class NodesDown:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is known of a test's cluster once its clients have ended.
+    """The state of a test's cluster once its clients have ended.
 
-    topics: those that exist at the end; None when no broker told.
-    unsettled: what had not settled in time, "" for nothing.
+    topics: the topics that exist at the end; None when no broker answered.
+    unsettled: the first condition of a cluster at rest that did not hold in time, else "".
     unread: the consumers that did not read to the end, with the reason.
     """
 

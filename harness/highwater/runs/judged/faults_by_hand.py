@@ -63,7 +63,7 @@ class FaultsByHand:
 
     @contextmanager
     def starting(self, node: int) -> Iterator[None]:
-        """Take back that the node was ended; a start without this line is somebody else's."""
+        """Write the intent of a start, which undoes the node's end; the judge reports others."""
         if not self._has_ended:
             self._intents.write(NO_FAULT, Phase.STARTING, node=node)
         with self.undoing(node, f.Kill, f.Terminate):

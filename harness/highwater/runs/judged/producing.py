@@ -61,7 +61,7 @@ class RecordedProducer:
         self, config: Mapping[str, Any], process: str, history: ClientHistory, values: Values
     ) -> None:
         self.promised = promised_by(process, config)
-        """What the configuration promises of acknowledged records."""
+        """The configuration's promises about acknowledged records."""
         self._tries = _ONCE if _retries(config) == 0 else _NOT_TOLD
         self._producer: Any = confluent_kafka.Producer(dict(config))
         self._history = history

@@ -1,4 +1,4 @@
-"""Records a test's cluster into its folder: looks, intents, histories, and what was promised."""
+"""Records a test's cluster into its folder: looks, intents, histories, and promises."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Recording:
     # ------------------------------------------------------------ the end
 
     def conclude(self) -> None:
-        """End the clients, wait until the cluster is at rest, and write what was promised.
+        """End the clients, wait until the cluster is at rest, and write the promises.
 
         Nodes that the test left down stay down.
         """
@@ -153,17 +153,17 @@ class Recording:
     def _await_rest(
         self, topics: tuple[PromisedTopic, ...], *, in_sync_alone: bool
     ) -> tuple[tuple[PromisedTopic, ...], str]:
-        """Return the topics of the cluster at rest and "", or what it still lacks at the end.
+        """Return the cluster's topics, and "" if it came to rest, else the condition that it lacks.
 
-        Topics are asked for each time: one that the test deleted last may still have been told.
+        Topics are listed each time: a topic that the test deleted last may still be listed once.
         """
         last = [(topics, "")]
 
         def is_at_rest() -> bool:
-            told = self._topics() or last[0][0]
+            listed = self._topics() or last[0][0]
             look = self._observer.look_once()
-            lacking = unsettled(look, partitions_of(told), in_sync_alone=in_sync_alone)
-            last[0] = told, lacking
+            lacking = unsettled(look, partitions_of(listed), in_sync_alone=in_sync_alone)
+            last[0] = listed, lacking
             return not lacking
 
         within = SETTLE_WITHIN_S + self._cluster.topology.session_timeout_ms / 1000

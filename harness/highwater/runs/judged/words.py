@@ -1,4 +1,4 @@
-"""What the verdict of a test's cluster covers, in words. No I/O."""
+"""The scope of the verdict about a test's cluster, in words. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_HISTORY = (
 
 
 def say_verdict(test: str, folder: Path, verdict: Verdict) -> str:
-    """Return the verdict, its reasons, and what was checked and what was not, a line each."""
+    """Return the verdict, its reasons, the checks made and the checks left out, a line each."""
     lines = [f"{test}: {verdict.outcome.value}, {folder}"]
     findings = [str(finding) for check in verdict.checks for finding in check.findings]
     lines += [f"  found: {each}" for each in findings[:MOST_REASONS]]

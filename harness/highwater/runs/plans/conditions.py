@@ -63,13 +63,13 @@ def holds(look: Look, when: When) -> bool:
 
 @dataclass(slots=True)
 class Waiting:
-    """A condition that has not been met yet; it is met once."""
+    """A condition that has not held yet; it is awaited once."""
 
     when: When
     seen: int = 0
 
     def is_met(self, look: Look, events: tuple[TraceEvent, ...], names: Mapping[str, int]) -> bool:
-        """Take new looks and events, and return whether the condition is met now."""
+        """Take the new look and events, and return whether the condition holds now."""
         if self.when.state is not Observed.EVENT:
             return holds(look, self.when)
         self.seen += sum(self._is_awaited(event, look, names) for event in events)

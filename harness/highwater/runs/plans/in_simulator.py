@@ -116,7 +116,7 @@ def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulat
         run = PlanRun(plan, at_the_end=write_end)
         observer = SimulatedObserver(run.world, plan.steps, screen)
         result = run.run()
-    observer.tell_what_was_done()
+    observer.report_steps()
     write_looks(folder, observer.looks)
     begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
     done = _steps_done(result)

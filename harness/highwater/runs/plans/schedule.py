@@ -148,7 +148,7 @@ class Schedule:
         with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
             while self.now_ms() < end_ms:
                 self._look_around()
-                self._do_what_is_due(pool)
+                self._begin_due_steps(pool)
                 self._pause(POLL_S)
             for running in self._running:
                 running.result()
@@ -176,7 +176,7 @@ class Schedule:
         done.missed = "the faults ended before it"
         self._due.append(done)
 
-    def _do_what_is_due(self, pool: ThreadPoolExecutor) -> None:
+    def _begin_due_steps(self, pool: ThreadPoolExecutor) -> None:
         now_ms = self.now_ms()
         for done in tuple(self._due):
             if done.due_ms is not None and done.due_ms - self._lead_ms(done.step.do) <= now_ms:

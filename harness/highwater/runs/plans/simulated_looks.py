@@ -45,11 +45,11 @@ class SimulatedObserver:
         """Keep the look, and report the steps and the changes since the last one."""
         before = self.looks[-1] if self.looks else Look(0, dict.fromkeys(look.nodes))
         self.looks.append(look)
-        self.tell_what_was_done()
+        self.report_steps()
         for change in changes_between(before, look):
             self._screen.say(change.text, time_s=change.time_ns / 1e9)
 
-    def tell_what_was_done(self) -> None:
+    def report_steps(self) -> None:
         """Report the entries of the plan and of the oracle since the last call."""
         entries = self._world.trace.entries
         for entry in entries[self._entries_read :]:

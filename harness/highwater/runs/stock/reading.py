@@ -57,7 +57,7 @@ class ReadingThread:
                 if self._asked.is_set():
                     self._compare()
             self._consumer.close()
-        except Exception as error:  # noqa: BLE001 - told to the owner
+        except Exception as error:  # noqa: BLE001 - reported to the owner
             self._crash = f"a consumer died: {error!r}"
 
     def _record(self, found: Sequence[Read]) -> None:

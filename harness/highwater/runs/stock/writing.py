@@ -59,7 +59,7 @@ class WritingThread:
         try:
             self._send_until_stopped()
             self._producer.finish(self._settings.delivery_timeout_ms / 1000 + _END_MARGIN_S)
-        except Exception as error:  # noqa: BLE001 - told to the owner
+        except Exception as error:  # noqa: BLE001 - reported to the owner
             self._crash = f"{self._process} died: {error!r}"
 
     def _send_until_stopped(self) -> None:
