@@ -42,7 +42,7 @@ class TraceOfTest:
 
 
 class FileView:
-    """Records in a file; it tells its descriptor, as a segment's view does."""
+    """Records in a file; it returns its descriptor, as a segment's view does."""
 
     def __init__(self, descriptor: int, position: int, length: int) -> None:
         self._range = descriptor, position, length

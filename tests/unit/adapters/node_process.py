@@ -25,7 +25,7 @@ MakeNode = Callable[[Settings, Ports], Any]
 def run_to_the_end(make_node: MakeNode, settings: Settings) -> int | None:
     """Run a node that a module defines, and return the exit code of its process.
 
-    What the node logs is on standard error, where the fixture capfd finds it.
+    The node's log is on standard error, where the fixture capfd finds it.
     """
     return _end_of(_run, make_node, settings)
 

@@ -132,7 +132,7 @@ def test_a_file_closed_during_a_sync_keeps_its_descriptor_until_the_sync_ends(
 def test_what_a_sync_met_whose_waiter_was_cancelled_the_next_one_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """The kernel tells of it once: the flush of a stopping broker would take all for written."""
+    """The kernel reports it once: else the flush of a stopping broker would find no error."""
     is_cancelled, has_met = threading.Event(), threading.Event()
     errors = [OSError(errno.EIO, "a write had failed")]
 

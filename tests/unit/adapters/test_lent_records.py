@@ -166,7 +166,7 @@ def test_what_lies_below_the_cut_is_sent_whole(tmp_path: Path) -> None:
 
 
 def test_what_was_lent_of_a_segment_that_was_closed_meanwhile_is_taken_back(tmp_path: Path) -> None:
-    """Its file is opened anew for the truncation: whoever still sends from it must be told."""
+    """Its file is opened anew for the truncation: answers that are sent from it must end."""
 
     first_end, second_end = 10, 20
     of_second = FetchRequest(

@@ -1,4 +1,4 @@
-"""A memory limit that connections share: what counts, and who waits, exceeds it or is closed."""
+"""A memory limit that connections share: bytes that count, connections that wait or are closed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_an_address_that_holds_the_most_by_many_connections_is_shed_from_first(
 def test_of_one_address_who_has_held_on_the_longest_is_closed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Behind one address (a gateway, say) there may be others than those who never let go."""
+    """Behind one address (a gateway, say) there may be clients beside the one that holds memory."""
     monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.001)
 
     async def body() -> None:

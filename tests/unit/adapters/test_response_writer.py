@@ -93,7 +93,7 @@ class Reader(asyncio.Protocol):
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Reader, socket.socket]]:
     """A connection over loopback with small buffers; at the end no descriptor may be left."""
-    gc.collect()  # what earlier tests left open
+    gc.collect()  # connections that earlier tests left open
     before, ranges_before = open_descriptors(), FileRange.open_count
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.socket()

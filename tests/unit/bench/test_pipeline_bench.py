@@ -125,7 +125,7 @@ def test_a_check_that_fails_says_why_in_a_line() -> None:
 
 
 Ends = Callable[[Sequence[str]], tuple[int, int]]
-"""Given the checks left, how many a process tells (its start counts), and how it ends."""
+"""Given the checks left, how many a process reports (its start counts), and its exit code."""
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_an_engine_is_not_asked_for_checks_that_it_has_not(
     assert {cost.check for cost in found} == {START, *CHECKS_OF[EngineName.POLARS]}
 
 
-# ---------------------------------------------------------------- what comes of it
+# ---------------------------------------------------------------- results
 
 
 def measured(engine: EngineName, *given: Cost) -> Measured:

@@ -40,7 +40,7 @@ LOG = [Facts(10, 20), Facts(20, 30), Facts(30, 40), Facts(40, 45)]
         (10, 40, None, (10, 40, 0, 300)),
         (10, 19, None, (10, 10, 0, 0)),
         (30, 25, None, (30, 20, 100, 0)),  # the high watermark fell: nothing is dirty
-        (0, 45, None, (10, 40, 0, 300)),  # retention took what lay there
+        (0, 45, None, (10, 40, 0, 300)),  # retention removed the first dirty records
         (99, 45, None, (10, 40, 0, 300)),  # the log was begun anew
         (10, 45, 1_000, (10, 40, 0, 300)),
         (10, 45, 999, (10, 10, 0, 0)),
@@ -107,7 +107,7 @@ for _offset, _key in enumerate([b"a", b"b", b"a", b""]):
     [
         (b"a", 0, True, None, False),
         (b"a", 2, True, None, True),
-        (b"a", 3, True, None, True),  # beyond what the map knows
+        (b"a", 3, True, None, True),  # beyond the map's offsets
         (b"b", 1, True, None, True),
         (b"", 2, True, None, False),
         (b"c", 0, True, None, True),

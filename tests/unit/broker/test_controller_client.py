@@ -112,7 +112,7 @@ def test_a_controller_that_is_active_no_more_is_looked_up_again_soon(world: Worl
 
 
 def test_a_silent_zookeeper_holds_nobody_longer_than_was_asked(world: World) -> None:
-    """Found: a broker that was told to stop waited for ZooKeeper without bound."""
+    """Found: a broker that was to stop waited for ZooKeeper without bound."""
     world.is_zookeeper_silent = True
     world.ask(3, timeout_ms=200, for_ms=210)
     assert world.all_ended_unsent(3)

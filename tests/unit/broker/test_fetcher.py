@@ -1,4 +1,4 @@
-"""What a follower does with its leader's answers: truncation, appends, offsets out of range."""
+"""A follower takes its leader's answers: truncation, appends, offsets out of range."""
 
 from __future__ import annotations
 
@@ -221,9 +221,9 @@ def test_a_cut_that_the_disk_refused_is_not_forgotten_when_its_leader_is_named_a
 def test_a_log_that_ends_where_its_leaders_begins_starts_over_there_and_says_so_to_the_disk_first(
     make_bench: MakeBench,
 ) -> None:
-    """Retention took where epoch 2 began: the leader knows no better end of epoch 1 than its start.
+    """Retention removed the start of epoch 2: the leader answers its log start as end of epoch 1.
 
-    What lies from there down to where the two logs parted is not the leader's.
+    Records between the point where the two logs parted and there are not the leader's.
     """
     bench = make_bench()
     partition = follower_with(bench, [(0, "a"), (1, "p"), (1, "q"), (1, "r")], high_watermark=1)
@@ -551,7 +551,7 @@ def fetched(bench: Bench) -> int:
 
 
 def follow_throttled(bench: Bench, isr: tuple[NodeId, ...]) -> Leader:
-    """Follow a leader with more than the quota allows: what is here is below its high watermark."""
+    """Follow a leader with more than the quota allows: the log ends below its high watermark."""
     partition = follower_with(bench, [], high_watermark=0)
     partition.throttling = Throttling(as_follower=True)
     bench.quotas.follower.limit_bytes_per_s = 1_000

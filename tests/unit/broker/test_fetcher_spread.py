@@ -46,7 +46,7 @@ def test_a_topics_partitions_are_spread_evenly(count: int) -> None:
 
 
 class NamedPartition:
-    """What the registry asks of a partition."""
+    """A partition with the attributes that the registry reads."""
 
     leader_epoch = 0
 

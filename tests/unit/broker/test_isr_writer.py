@@ -279,7 +279,7 @@ def test_on_a_conflict_other_data_leaves_the_isr_as_it_was(make_scene: Callable)
 def test_a_state_that_cannot_be_read_says_nothing_of_what_was_written_before(
     make_scene: Callable,
 ) -> None:
-    """The answer was lost, then somebody damaged the znode: once repaired it may be as proposed."""
+    """The answer was lost, then the znode was damaged: once repaired it may be as proposed."""
     scene = make_scene(Preset.V3)
     scene.make_znode((ME, TWO, THREE), sets=1)
 

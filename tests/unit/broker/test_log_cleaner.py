@@ -1,4 +1,4 @@
-"""The cleaner of a broker's logs: which logs it cleans, when it stops, what stays on the disk."""
+"""The cleaner of a broker's logs: which logs it cleans, when it stops, which files stay."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_a_leader_that_missed_an_epoch_does_not_trust_the_positions_it_knew(
         fetch(bench, partition, follower, offset)
     assert partition.high_watermark == 1
     lead(bench, partition, command(ME, epoch, isr=(ME, TWO)))
-    # Broker 3 is out of the ISR now; what was known of broker 2 decides.
+    # Broker 3 is out of the ISR now; the offset that broker 2 fetched last decides.
     assert partition.high_watermark == committed
     fetch(bench, partition, TWO, 2)
     assert partition.high_watermark == 2

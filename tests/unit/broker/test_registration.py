@@ -45,7 +45,7 @@ ME = NodeId(1)
 
 
 class Faulty:
-    """A session whose first calls of a method meet errors."""
+    """A session whose first calls of a method fail."""
 
     def __init__(self, session: Coordination, faults: dict[str, list[CoordinationError]]) -> None:
         self._session = session
@@ -152,7 +152,7 @@ def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_go
 
 
 def test_sessions_that_end_at_once_are_not_opened_all_the_time(scene: Scene) -> None:
-    """A server may answer what its client does not understand, and so end each session."""
+    """A server may send answers that its client cannot decode, and so end each session."""
     scene.faults = {"ensure_path": [SessionExpired("at once")] * 1_000}
     scene.runtime.start("registration", scene.registration().run())
     scene.kernel.run_for(10_000)
@@ -189,7 +189,7 @@ def test_other_contents_are_registered_anew_in_the_same_session(
     assert znodes.decode_storage_id(data, ME) == "b" * 32
 
 
-# ---------------------------------------------------------------- what else a broker writes
+# ---------------------------------------------------------------- other znodes of a broker
 
 
 def test_the_largest_announcement_of_isr_changes_fits_a_request() -> None:

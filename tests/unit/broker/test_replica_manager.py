@@ -265,7 +265,7 @@ def test_a_stopped_replica_keeps_its_log_and_may_be_started_again_in_the_same_ep
 def test_nothing_is_committed_while_the_topics_configuration_is_unread(
     make_broker: Callable[..., Broker],
 ) -> None:
-    """With too low a minimum it would be, without those who may lead next."""
+    """By too low a minimum it would be committed without replicas that may lead next."""
     broker = make_broker()
     broker.carry_out(lisr(command(ME, 3, isr=(ME,))))
     partition = broker.manager.get(T0)
@@ -390,7 +390,7 @@ def broker_without_room(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Broker]:
     def make(*meanwhile: BrokerCommand) -> Broker:
-        """Return one whose disk refused the command of epoch 4, number 7, and what came then."""
+        """Return a broker whose disk refused the command of epoch 4, number 7, then meanwhile."""
         broker = make_broker()
 
         def refuse(path: str) -> None:
@@ -504,7 +504,7 @@ def test_an_init_command_takes_what_it_does_not_list_out_of_service(
 def test_a_late_copy_of_an_init_command_takes_nothing_out_of_service(
     make_broker: Callable[..., Broker], preset: Preset
 ) -> None:
-    """A call that timed out may be carried out after its repeat, and after what came later."""
+    """A call that timed out may be carried out after its repeat, and after later calls."""
     broker = make_broker(preset)
     init = lisr(command(ME, 3), is_init=True)
     broker.carry_out(init)
@@ -791,7 +791,7 @@ def test_a_command_of_many_partitions_lets_others_run_meanwhile(
 def test_strays_are_removed_one_in_a_turn(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found: thousands of them, which a broker met at its return, kept all clients waiting."""
+    """Found: thousands of strays on the disk of a returning broker kept all clients waiting."""
     broker = make_broker()
     files = broker.bench.ports.files
     for number in range(30):

@@ -26,7 +26,7 @@ FOLDER = "t-0"
 
 
 class FallibleFile(SimulatedFile):
-    """A simulated file whose appends, truncations and syncs fail while its machine says so."""
+    """A simulated file whose appends, truncations and syncs fail by its machine's flags."""
 
     machine: Machine
 

@@ -72,7 +72,7 @@ def test_a_checkpoint_that_is_on_the_disk_is_not_written_again(machine: Any) -> 
     changes: list[str] = []
     file.read()
     machine.disk.changed = lambda path, operation: changes.append(operation)
-    machine.run(file.write(ENTRIES))  # what was read may be in the page cache alone
+    machine.run(file.write(ENTRIES))  # the entries read may be in the page cache alone
     written = list(changes)
     machine.run(file.write(dict(ENTRIES)))
     assert written

@@ -1,4 +1,4 @@
-"""The epoch cache and a follower's truncation, as the KIPs and JIRA issues tell them."""
+"""The epoch cache and a follower's truncation, as in the KIPs and JIRA issues."""
 
 from __future__ import annotations
 
@@ -194,8 +194,8 @@ def test_a_follower_truncates_as_the_leader_answers(
         ((0, 5), 4, False),
         ((0, 5), 5, True),
         ((3, 5), 5, True),
-        ((0, 5), 6, False),  # out of range: another answer says so
-        ((5, 5), 5, False),  # it has nothing
+        ((0, 5), 6, False),  # out of range: that is another error
+        ((5, 5), 5, False),  # the log is empty
         ((0, 0), 0, False),
     ],
 )

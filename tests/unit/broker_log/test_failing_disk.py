@@ -238,7 +238,7 @@ def test_log_that_could_not_be_opened_opens_once_the_disk_is_well(
 
 
 def test_failed_sync_is_not_forgotten(machine: Any, tools: Any) -> None:
-    """Source: after a failed sync nobody knows what the disk has; a later one may lie."""
+    """After a failed sync the disk's content is unknown; a later sync may succeed without it."""
     log = filled(machine, tools)
     machine.disk.fail(DiskOperation.SYNC, count=1)
     assert flush_refusal(machine, log) is ErrorCode.KAFKA_STORAGE_ERROR
@@ -284,7 +284,7 @@ def test_a_segment_whose_removal_is_refused_midway_keeps_its_batches(
 def test_a_segment_whose_removal_is_refused_at_its_log_goes_on_without_its_indexes(
     new_machine: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found: its index files were gone, and what was next flushed of them ended the broker."""
+    """Found: its index files were gone, and the next flush of them ended the broker."""
     machine = new_machine(SMALL)
     log = filled(machine, tools)
     assert flush_refusal(machine, log) is None

@@ -27,7 +27,7 @@ NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 
 LENGTH = 65
-"""What batch_with's header says."""
+"""The batch_length of batch_with's header."""
 
 INT8 = (-128, -1, 0, 1, 2, 3, 127)
 INT16 = (-(2**15), -1, 0, 1, 4, 5, 7, 8, 16, 32, 64, 2**15 - 1)
@@ -160,7 +160,7 @@ def all_goes_on(machine: Any, log: Log, tools: Any) -> None:
 
 @pytest.fixture
 def machine(new_machine: Any) -> Any:
-    """Its segments hold two batches, so that what follows a hostile one rolls soon."""
+    """Its segments hold two batches, so that a batch after a hostile one rolls soon."""
     return new_machine(LogConfig(segment_bytes=160, index_interval_bytes=0))
 
 
@@ -333,7 +333,7 @@ def test_records_beyond_a_batchs_offsets_are_not_believed(machine: Any, tools: A
 
 @pytest.mark.parametrize("records", [b"\0", b"\1", b"\3", b"\1\0\0"])
 def test_a_lookup_does_not_run_in_circles(machine: Any, tools: Any, records: bytes) -> None:
-    """Records of no or negative length, of which there are said to be 2^31 - 1."""
+    """Records of no or negative length, in a batch whose header counts 2^31 - 1."""
     log, _ = machine.open()
     counts = {"record_count": 2**31 - 1, "last_offset_delta": 2**31 - 2}
     log.append_as_follower(batch_of(tools, records * 40, **counts), NOW_MS)

@@ -242,7 +242,7 @@ def test_every_codec_is_compacted_and_stays_what_it_was(codec: int, machine: Any
 
 def test_a_batch_that_cannot_be_read_stays_and_so_do_tombstones_after_it(machine: Any) -> None:
     log = machine.open()[0]
-    log.config = LogConfig(segment_bytes=300)  # what is no records comes in before it is compacted
+    log.config = LogConfig(segment_bytes=300)  # bytes that are no records come in before compaction
     header = parse_header(build_batch([(b"k", b"old", 1)]))._replace(attributes=4)
     log.append_as_leader(encode_batch(header, b"no zstd frame"), LeaderEpoch(0), 0)
     produce(log, (b"k", None))
@@ -370,7 +370,7 @@ def test_a_record_is_found_by_its_time_where_it_lies(machine: Any) -> None:
     machine.run(log.flush())
     machine.run(compact(log, now_ms=1_000))
     for timestamp in range(40):
-        offset = timestamp | 1  # what was first in its batch is gone
+        offset = timestamp | 1  # the first record of its batch is gone
         assert finish(log.look_up_timestamp(timestamp)) == (offset, offset, 0)
 
 

@@ -96,9 +96,9 @@ class Model:
         return known
 
     def check_producers(self) -> None:
-        """The log may have forgotten no more than what is below its start.
+        """Check that the log knows all producers' batches at or above its start.
 
-        It may know more where a power loss has undone a cut of what is below its start now.
+        It may know others where a power loss has undone a truncation below its start.
         """
         self.log.producers.make_current(self.log._segments)
         for producer_id in (1, 2, 3):
@@ -171,11 +171,11 @@ class Model:
         if what == "lose power":
             self.adopt_survivors(self.log)
         elif not self.batches:
-            self.epochs = self.log.epoch_cache  # of what lies below the start, or none
+            self.epochs = self.log.epoch_cache  # of records below the start, or none
         assert report.log_end_offset == self.end
 
     def adopt_survivors(self, log: Log) -> None:
-        """What was flushed is there; a cut that was not flushed may be undone."""
+        """Check that flushed batches are there; a truncation that was not flushed may be undone."""
         data, offset = b"", log.log_start_offset
         while offset < log.log_end_offset:
             view = log.read(offset, 1 << 20, log.log_end_offset).records

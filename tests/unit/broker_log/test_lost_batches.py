@@ -36,7 +36,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 BATCHES = 12
 _BAD_INPUT = EventKind.BAD_INPUT_MET
 HIGH_WATERMARK = 20
-"""What is committed of the 24 records, two a batch. The checkpoint may say less."""
+"""Of 24 records, two a batch, this many are committed. The checkpoint may have less."""
 
 
 class Died(BaseException):
@@ -121,7 +121,7 @@ class Broker:
         self.machine = machine
         self.starts = 0
         self.storage_id: StorageId | None = None
-        """What the last start that came to its end would register."""
+        """The storage id that the last complete start would register."""
         self.registered: StorageId | None = None
         self.to_register: list[StorageId] = []
         self.logs: ReplicaLogs
@@ -217,8 +217,8 @@ def has_lost(broker: Broker, tools: Any, original: list[Batch], below: int) -> b
 def damage(broker: Broker, data: st.DataObject, high_watermark: int) -> int:
     """Damage a log, all of which lies above the recovery point.
 
-    Return up to which offset a loss must be told: of a log that was cut at the end of a batch,
-    only the checkpointed high watermark tells.
+    Return the offset below which a loss must be reported. The loss of a log's last whole batches
+    shows by the checkpointed high watermark only.
     """
     disk = broker.machine.disk
     kind = data.draw(st.sampled_from(["none", "flip", "length", "cut", "segment"]), "damage")
@@ -258,7 +258,7 @@ def test_no_death_during_recovery_makes_a_broker_forget_what_it_lost(
 def test_a_power_loss_during_recovery_takes_nothing_that_was_committed_on_the_disk(
     make_broker: Any, tools: Any, data: st.DataObject
 ) -> None:
-    """The recovery point is at the high watermark: what is below is on the disk."""
+    """The recovery point is at the high watermark: records below it are on the disk."""
     broker = make_broker(tools, recovery_point=HIGH_WATERMARK)
     first, original = broker.storage_id, broker.batches(tools, A)
     broker.machine.crash()
@@ -293,9 +293,9 @@ def test_deaths_during_recovery_alone_lose_nothing_and_change_no_id(
 def test_deaths_after_a_power_loss_do_not_have_older_epoch_files_believed(
     make_broker: Any, tools: Any, changes: int
 ) -> None:
-    """What the power loss left of a log that the first start never came to is no less than it was.
+    """A log keeps the batches that a power loss left, also if the next start died before its turn.
 
-    Seed 1000360 of the family disks found it.
+    Found by seed 1000360 of the family disks.
     """
     broker = make_broker(tools)
     original = broker.batches(tools, A)

@@ -52,7 +52,7 @@ OVER_THE_END = (batch(MAX_SEQUENCE - 1, 1, last_offset=103),)
         (KNOWN, 0, 18, 18, Refused.OUT_OF_ORDER),
         (KNOWN, 0, 16, 19, Refused.OUT_OF_ORDER),
         (KNOWN, 0, 8, 9, Refused.OUT_OF_ORDER),
-        # A newer epoch begins with 0; an older one is fenced, whatever it repeats.
+        # A newer epoch begins with 0; an older one is fenced, even if it repeats a batch.
         (KNOWN, 1, 0, 3, APPEND),
         (KNOWN, 7, 0, 0, APPEND),
         (KNOWN, 1, 20, 20, Refused.OUT_OF_ORDER),
@@ -118,7 +118,7 @@ def test_however_batches_are_repeated_each_is_in_the_log_once_and_in_order(
     for number, times in [(0, 1), *attempts]:
         for _ in range(times):
             if not len(log) - REMEMBERED_BATCHES <= number < len(batches):
-                continue  # beyond what a producer has in flight
+                continue  # older than a producer's batches in flight
             first, last = batches[number]
             decision = decide(known, 0, first, last)
             if decision is APPEND:

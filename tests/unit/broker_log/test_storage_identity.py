@@ -133,7 +133,7 @@ def test_an_id_that_the_disk_refused_is_not_used(machine: Any) -> None:
     assert identity.storage_id == NO_STORAGE_ID
 
 
-# ---------------------------------------------------------------- what recovery tells of it
+# ---------------------------------------------------------------- losses found by recovery
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A lookup by time costs one index interval and one batch, whatever headers clients wrote."""
+"""A lookup by time costs one index interval and one batch, also with hostile batch headers."""
 
 from __future__ import annotations
 

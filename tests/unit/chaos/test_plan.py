@@ -1,4 +1,4 @@
-"""Plans as files: what is read back, what is refused, and names that files depend on."""
+"""Plans as files: values read back, values refused, and names that files depend on."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from highwater_chaos.words import say_fault, say_plan, say_step, say_when
 
 
 def example_of(kind: type[f.Fault]) -> f.Fault:
-    """Return a fault of the kind with made-up values for what it must have."""
+    """Return a fault of the kind with made-up values for its required fields."""
     values = {"node": "broker-0", "source": "broker-0", "target": "any", "plane": "client"}
     required = {
         field.name: values.get(field.name, "x" if field.type is str else 7)

@@ -233,7 +233,7 @@ def test_a_plan_that_is_too_short_for_faults_is_refused() -> None:
         Wanted(seed=1, duration_ms=9_999)
 
 
-# ---------------------------------------------------------------- the guard, said once more
+# ---------------------------------------------------------------- the guard, by brute force
 
 
 def spans(plan: Plan) -> list[tuple[int, int, Step]]:
@@ -246,9 +246,9 @@ def spans(plan: Plan) -> list[tuple[int, int, Step]]:
 
 
 def is_explained_by_few(steps: Iterable[Step], *, brokers: int, controllers: int) -> bool:
-    """Return whether so few nodes, were they out, would explain all that does not pass.
+    """Return whether every fault of the steps is covered by so few nodes that are out.
 
-    By trying every set of nodes; whoever is described is taken for somebody else each time.
+    Tries every set of nodes. A described node ("leader of t-0") counts as another one each time.
     """
     needed: list[set[str]] = []  # of each at least one must be out
     for number, step in enumerate(steps):

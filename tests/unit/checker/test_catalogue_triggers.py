@@ -657,7 +657,7 @@ def test_a_member_that_stays_shows_nothing_new_of_its_log() -> None:
 
 
 def test_every_row_with_a_trigger_has_its_stories() -> None:
-    """A row that is planted only is told in test_coordinator_trigger.py."""
+    """Rows that are only planted have theirs in test_coordinator_trigger.py."""
     historical = {row.number for row in CATALOGUE if row.trigger and not row.planted}
     assert {story.row for story in STORIES} == historical
 
@@ -665,7 +665,7 @@ def test_every_row_with_a_trigger_has_its_stories() -> None:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
 def test_what_happened_to_another_partition_names_no_row(story: Story) -> None:
     if story.row == 15 and "registered" in story.steps:
-        return  # what a controller makes of a broker is so for every partition
+        return  # a broker's registration concerns every partition
     trace = list(story.steps.values())
     assert explain(story.invariant, "t", 1, story.offset, trace) == ()
     assert explain(story.invariant, "u", 0, story.offset, trace) == ()

@@ -103,7 +103,7 @@ def test_replicas_that_differ_below_the_high_watermark_are_found(other: ReplicaL
 
 
 def test_of_batches_of_the_same_offsets_the_bytes_that_differ_are_shown() -> None:
-    """Found: both were told as [2, 3) of epoch 0."""
+    """Found: both were reported as [2, 3) of epoch 0."""
     other = make_log(1, FIRST, make_batch(2, ["x"]))
     (finding,) = check_replica_equality([make_log(0, FIRST, SECOND), other]).findings
     (line,) = finding.around

@@ -57,7 +57,7 @@ CASES = [
     ([1, 3, 4, 5], 6, []),
     ([3, 5], 6, [0, 2, 4]),  # the newest of a key is gone, and so nothing succeeds the others
     ([3, 4], 6, [1, 5]),
-    ([3, 4, 5], 5, [1]),  # what succeeds it is not committed
+    ([3, 4, 5], 5, [1]),  # the newer record of the key is not committed
     ([4, 5], 6, [3]),
 ]
 

@@ -68,13 +68,18 @@ ALL = (assigned("m0"), read("m0", 0, 1, 2, 3))
     [
         (*ALL, commit("m0", 4)),
         (*ALL, commit("m0", 2), assigned("m1", 2, 2), read("m1", 2, 3), commit("m1", 4)),
-        # what was not committed is read again, by whoever has the partition then
+        # records without a committed offset are read again by the partition's next member
         (*ALL, assigned("m0", 0, 2), read("m0", 0, 1, 2, 3), commit("m0", 4)),
         (assigned("m0"), read("m0", 0, 1), assigned("m1", 2, 2), read("m1", 2, 3), commit("m1", 4)),
         (*ALL, reset("m0", 1), read("m0", 1, 2)),
         (assigned("m0"), read("m0", 0), commit("m0", 1)),
-        (commit("c0", 4), commit("c0", 1)),  # no member
-        (assigned("m0"), commit("c0", 2), read("m0", 3), commit("m0", 4)),  # whatever another says
+        (commit("c0", 4), commit("c0", 1)),  # by no member
+        (
+            assigned("m0"),
+            commit("c0", 2),
+            read("m0", 3),
+            commit("m0", 4),
+        ),  # another client's commits do not count
     ],
 )
 def test_what_is_committed_was_delivered_once(parts: Sequence[HistoryEvent]) -> None:

@@ -1,4 +1,4 @@
-"""The list of a run's files of evidence: whatever is changed after the run is told."""
+"""The list of a run's files of evidence: any change after the run is reported."""
 
 from __future__ import annotations
 

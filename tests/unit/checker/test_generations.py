@@ -70,7 +70,7 @@ TAKEN_OVER = (assigned("m0", 1, 0), assigned("m1", 2, 0))
         STARTED_AGAIN,
         (*STARTED_AGAIN, commit("m1")),
         (*STARTED_AGAIN, commit("m0", kind=FAIL)),
-        (*TAKEN_OVER, commit("c0")),  # no member: it commits what it likes
+        (*TAKEN_OVER, commit("c0")),  # no member: it may commit any offset
     ],
 )
 def test_one_owner_at_a_time_is_sound(parts: Sequence[list[HistoryEvent]]) -> None:

@@ -76,7 +76,7 @@ def test_what_is_judged_changes_nothing_in_the_folder(run: Path) -> None:
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-# ---------------------------------------------------------------- what is missing or damaged
+# ---------------------------------------------------------------- missing or damaged evidence
 
 
 @pytest.mark.parametrize("name", ["promises.json", "requirements.json", "final_look.json"])
@@ -425,7 +425,7 @@ def test_a_line_that_is_nested_too_deep_is_told(run: Path) -> None:
     assert "broker-0-1.jsonl: line 1" in said(verdict)
 
 
-# ---------------------------------------------------------------- what the documents say
+# ---------------------------------------------------------------- the run's documents
 
 
 def test_what_a_runner_required_and_missed_leaves_the_run_unknown(run: Path) -> None:

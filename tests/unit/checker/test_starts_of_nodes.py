@@ -1,4 +1,4 @@
-"""A node that somebody else restarted, or took away, in the middle of a run is told."""
+"""A node that was restarted or removed during a run, and not by it, is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def traced(run: Path, incarnation: int) -> None:
 def test_a_start_that_the_run_did_not_make_makes_its_verdict_unknown(
     run: Path, incarnation: int, intents: bytes, told: str
 ) -> None:
-    """Found: a node that somebody else restarted left the verdict a pass, without a word."""
+    """Found: a node that was restarted by other means left the verdict a pass, without a word."""
     traced(run, incarnation)
     write(run / names.INTENTS, intents)
     verdict = judge_run(run)

@@ -156,7 +156,7 @@ def test_a_record_is_read_below_the_high_watermark_of_its_answer(
     assert (check_reads(reads, [log_of("a", "b")]).findings == ()) is is_sound
 
 
-# ---------------------------------------------------------------- what a finding shows
+# ---------------------------------------------------------------- findings
 
 
 def test_a_finding_shows_three_records_on_either_side_on_every_replica() -> None:

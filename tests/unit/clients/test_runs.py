@@ -1,4 +1,4 @@
-"""What is kept of the stock clients' runs, and the page that is made from it."""
+"""The recorded runs of stock clients, and the page that is made from them."""
 
 from __future__ import annotations
 
