@@ -59,8 +59,8 @@ PORT = 9095
 class ScriptedBroker:
     """A broker as the controller sees it: registered in ZooKeeper, answering every command.
 
-    `told` has the commands it got. A partition in `refused` is answered with that error; while
-    `is_mute`, commands are taken in and not answered.
+    `told` has the commands that it received. A partition in `refused` is answered with that error;
+    while `is_mute`, commands are received and not answered.
     """
 
     def __init__(self, cluster: Cluster, broker_id: int, storage_id: str) -> None:
@@ -200,7 +200,7 @@ class Cluster:
         self._session: Coordination | None = None
         self.multi_hooks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
         self.lost_paths: set[str] = set()
-        """What no controller gets an answer about when it writes there."""
+        """The znodes of which a controller's write gets no answer."""
         self.is_unread: Callable[[Endpoint, ControlRequest], bool] = lambda at, request: False
         """Which commands their brokers cannot read."""
 

@@ -285,7 +285,7 @@ def test_a_large_deletion_tells_each_broker_in_pieces(running, monkeypatch):
         assert max(len(request.partitions) for request in stops) == 3
 
 
-# ---------------------------------------------------------------- what fails again and again
+# ---------------------------------------------------------------- writes that keep failing
 
 
 def test_patience_ends_after_enough_attempts_and_enough_time(cluster):

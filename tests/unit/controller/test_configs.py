@@ -208,7 +208,7 @@ def test_a_controller_that_dies_leaves_each_configuration_announced_or_unwritten
     assert config(led, T)["segment.ms"] == "7"
 
 
-# ---------------------------------------------------------------- what follows from a change
+# ---------------------------------------------------------------- effects of a change
 
 
 def leaderless(cluster):

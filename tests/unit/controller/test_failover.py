@@ -31,7 +31,7 @@ def test_failover_sends_metadata_then_init_then_elections(cluster):
     assert isinstance(told[0], UpdateMetadataRequest)
     assert [item.topic_partition for item in told[0].partitions] == [P1]
     assert [b.broker_id for b in told[0].live_brokers] == [0, 1]
-    # The init command lists what has a leadership, the dead leader's partition as it was found.
+    # The init command lists partitions with a leader; the dead leader's is as it was found.
     init = told[1]
     assert init.is_init
     assert [(i.topic_partition, i.leader, i.leader_epoch) for i in init.partitions] == [(P1, 2, 4)]

@@ -1,4 +1,4 @@
-"""Jobs that meet what others write at the same moment: their znode, a deletion, a configuration."""
+"""Jobs whose znodes others write at the same moment: their znode, a deletion, a configuration."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_a_request_that_names_too_many_topics_is_refused_as_a_whole_and_told_onc
 
 
 def test_what_the_next_controller_finds_written_it_brings_up(two):
-    """A controller that dies right after the write has told nobody."""
+    """A controller that dies right after the write has sent no command."""
     two.start_controller(1001)
     data = topic(two)
     more = {**data.assignment, TopicPartition("t", 2): (NodeId(1), NodeId(0))}

@@ -43,7 +43,7 @@ class Fickle:
         raise NodeExists(path)
 
     async def multi(self, operations):
-        """What is to be created is there, what is to be written is not."""
+        """Refuse: the znode to create is there, the znode to write is not."""
         self.looks += 1
         creates = type(operations[-1]).__name__ == "CreateOp"
         raise MultiFailed(0, NodeExists("x") if creates else NoNode("x"))
@@ -54,7 +54,7 @@ def trace_of(cluster):
 
 
 def raised(cluster, kind, work):
-    """Return what the exception of that kind says in which the work ends."""
+    """Return the message of the exception of that kind, in which the work ends."""
 
     async def run(_):
         with pytest.raises(kind) as caught:
@@ -121,7 +121,7 @@ def test_a_state_that_others_always_write_first_ends_the_term_and_the_next_goes_
     running.until(lambda: running.events(EventKind.CONTROLLER_RESIGNED), "the resignation")
     running.multi_hooks.clear()
     (resigned,) = running.events(EventKind.CONTROLLER_RESIGNED)
-    # First on what it knew, then on what it read.
+    # First on the state that it knew, then on states that it read.
     assert len(written) > len(running.events(EventKind.WRITE_CONFLICTED)) > RACE_ATTEMPTS
     assert "others wrote it 100 times between a read and a write" in resigned.detail["reason"]
     assert "leader_epoch=7" in resigned.detail["reason"]

@@ -132,7 +132,7 @@ def test_no_replica_moves_but_as_the_table_says_and_the_others_do(led, target):
     assert lives(led)
 
 
-# ---------------------------------------------------------------- what cannot be made
+# ---------------------------------------------------------------- impossible changes
 
 
 def failures(cluster):
@@ -155,7 +155,7 @@ def test_a_new_replica_that_leads_already_stays_as_it_is_and_others_start(led):
 
 
 def test_a_replica_whose_partition_has_no_state_stays_as_it_is_and_others_go_offline(led):
-    """Somebody removed the state: there is no ISR that the replica could be taken out of."""
+    """The state's znode was removed: there is no ISR that the replica could leave."""
     led.delete(znodes.partition_state_path(P0))
     led.brokers[FOLLOWER].die()
     led.until(lambda: FOLLOWER not in context(led).live_brokers, "the death")

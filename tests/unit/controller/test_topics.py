@@ -325,7 +325,7 @@ def test_a_known_topic_that_takes_anothers_id_keeps_its_own(running):
 
 
 def test_a_new_controller_lets_the_topic_that_was_led_keep_its_id(running):
-    """Found: it took in none of those that share an id, and nobody led when the leader died."""
+    """Found: it ignored all topics that share an id, and none led once their leader died."""
     running.create_topic("t", (0, 1))
     paths = copy_topic_id(running, "a", "u")
     before = running.data(znodes.topic_path("t"))

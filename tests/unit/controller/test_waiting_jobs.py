@@ -57,7 +57,7 @@ def test_a_leader_is_replaced_while_many_requests_wait(led):
     led.until(lambda: answers, "the first answer")
     led.brokers[0].die()
     led.until(lambda: "election" in order(led), "the election")
-    assert order(led).index("election") < 10  # what is validated only takes no time
+    assert order(led).index("election") < 10  # a request that only validates takes no time
     led.until(lambda: len(answers) == 50, "the answers")
     assert [answer.results[0].error for answer in answers] == [NONE] * 50
 

@@ -63,7 +63,7 @@ class NotedCache:
 
 
 class FixedSize:
-    """How many offsets partitions there are; learned is what the next look at it says."""
+    """The count of offsets partitions; learned: the count that the next read finds."""
 
     def __init__(self) -> None:
         self.count = self.learned = PARTITION_COUNT
@@ -99,7 +99,7 @@ class CoordinatorWorld:
         )
 
     def host(self, number: int, *batches: Sequence[GroupRecord]) -> HostedPartition:
-        """Have a replica that follows, with what an earlier leader left in its log."""
+        """Add a replica that follows, with records of an earlier leader in its log."""
         key = TopicPartition(OFFSETS_TOPIC, number)
         partition = HostedPartition(key, self._surroundings)
         for records in batches:

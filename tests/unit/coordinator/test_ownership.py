@@ -87,7 +87,7 @@ def test_offsets_outlive_the_tombstone_of_their_group(world: CoordinatorWorld) -
 def test_a_load_waits_for_all_that_the_leader_before_may_have_acknowledged(
     world: CoordinatorWorld,
 ) -> None:
-    """A new leader's high watermark lags what its predecessor told: 004 would stop there."""
+    """A new leader's high watermark lags its predecessor's: Kafka's load would stop there."""
     partition = world.host_for("g", [committed("g", 1)], [committed("g", 2)])
     world.lead(partition)
     partition.commit(1)

@@ -68,7 +68,7 @@ WRITTEN: list[tuple[GroupRecord, str, str | None]] = [
     ),
     (GroupForgotten("grüppe"), GROUP_KEY, None),
 ]
-"""What Apache Kafka 3.9.1's own classes write for these values."""
+"""The bytes that Apache Kafka 3.9.1's own classes write for these values."""
 
 READ: list[tuple[GroupRecord, str, str]] = [
     (offset(NO_EPOCH), OFFSET_KEY, "00020000000000001267000373c3b30000018bcfe5687b"),
@@ -99,7 +99,7 @@ READ: list[tuple[GroupRecord, str, str]] = [
         "00016300092f31302e302e302e310000ea6000002710000000030001020000000103",
     ),
 ]
-"""What earlier versions of Kafka wrote, and this one reads."""
+"""Records of earlier versions of Kafka, which this one reads."""
 
 
 @pytest.mark.parametrize(("record", "key", "value"), WRITTEN)

@@ -39,7 +39,7 @@ class Scene:
         self.exits += 1
 
     def pass_by(self, times: int = 1) -> list[int]:
-        """Return at what time each pass was through, of a task that passes the seam."""
+        """Run a task that passes the seam, and return the time of each pass."""
 
         async def work() -> None:
             for _ in range(times):

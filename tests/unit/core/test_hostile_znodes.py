@@ -76,7 +76,7 @@ def mutated(good: bytes) -> st.SearchStrategy[bytes]:
 
 
 def tried(decode: Callable[[], Any]) -> Any:
-    """What is decoded, None when it is malformed."""
+    """Return the decoded value, None when it is malformed."""
     try:
         return decode()
     except znodes.MalformedZnode:

@@ -155,7 +155,7 @@ def test_a_commit_may_say_how_long_it_is_kept(world: GroupWorld) -> None:
     ("error", "to_sync", "to_heartbeat"),
     [
         (E.NOT_COORDINATOR, E.NOT_COORDINATOR, E.NOT_COORDINATOR),
-        # Java's consumer and aiokafka end with an error when they are told here of a load.
+        # Java's consumer and aiokafka end with an error when these requests answer a load.
         (E.COORDINATOR_LOAD_IN_PROGRESS, E.REBALANCE_IN_PROGRESS, E.NONE),
     ],
 )

@@ -1,4 +1,4 @@
-"""What nobody can mean ends an administrator's command with exit code 2, and no traceback."""
+"""Senseless arguments end an administrator's command with exit code 2, and no traceback."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_chaos_heal_is_the_command_heal() -> None:
     assert helped[0].splitlines()[2:] == helped[1].splitlines()[2:]  # but for the usage
 
 
-# ---------------------------------------------------------------- what acts now
+# ---------------------------------------------------------------- faults that act now
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Node:
 
 
 class Clock:
-    """Waits that take no time; ends_at: the wait, from 1, in which the loop is told to end."""
+    """Waits that take no time; ends_at: the wait, from 1, during which the loop is ended."""
 
     def __init__(self, ends_at: int = 0) -> None:
         self.waited_s: list[float] = []

@@ -70,7 +70,7 @@ def test_an_engine_that_does_not_answer_is_a_namespace_that_was_not_reached(
 
 
 class Parts:
-    """What heals: each part notes that it was tried, and raises if it is the one that breaks."""
+    """The parts of the healing: each notes that it was tried; the one named breaks raises."""
 
     def __init__(self, breaks: str, error: Exception) -> None:
         self.tried: list[str] = []
@@ -135,7 +135,7 @@ def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
 
 
 def test_a_start_of_a_node_is_written_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge takes a start that is not in the intents for somebody else's."""
+    """The judge reports a start that is not in the intents."""
     done: list[str] = []
     made = {
         "NodeFaults": lambda cluster, start: SimpleNamespace(

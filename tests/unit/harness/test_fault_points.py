@@ -39,7 +39,7 @@ class FakeCluster:
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[SetFailPointRequest] = field(default_factory=list)
     starts: list[list[str]] = field(default_factory=list)
-    """What each start armed."""
+    """The fail-points that each start armed."""
 
     @property
     def engine(self) -> Any:
@@ -74,7 +74,7 @@ class FakeCluster:
             tar.addfile(entry, io.BytesIO(self.files[path]))
         return iter([archive.getvalue()]), {}
 
-    # ------------------------------------------------------------ what the node does
+    # ------------------------------------------------------------ the node's actions
 
     def start(self, faults: FailPointFaults, node: int) -> None:
         faults.before_start(node)

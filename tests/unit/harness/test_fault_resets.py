@@ -27,7 +27,7 @@ SEEN_AT_A: Connection = (A, 40_000, B, 9093)
 
 
 class FakeNamespaces:
-    """Answers as one helper a node would; left: what does not go away, by node."""
+    """Answers as one helper a node would; left: the connections that do not end, by node."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from highwater.faults.done import NotDone
 
 
 class Disks:
-    """What helpers did, and whether they are refused."""
+    """The helpers' actions, and the names of those that are refused."""
 
     def __init__(self) -> None:
         self.done: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""A test's cluster is removed at its end, whatever became of its recording."""
+"""A test's cluster is removed at its end, also if its recording failed."""
 
 from __future__ import annotations
 

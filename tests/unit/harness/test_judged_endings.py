@@ -1,4 +1,4 @@
-"""The end of a test's cluster: when it is at rest, and what is promised and required then."""
+"""The end of a test's cluster: when it is at rest, and its promises and requirements then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recorded producer of librdkafka promises, records and refuses."""
+"""A recorded producer of librdkafka: its promises, its history, its refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FakeMessage:
 
 
 class FakeLibrary:
-    """Takes records, and tells their outcomes when the test says so."""
+    """Takes records, and reports their outcomes when the test calls the callbacks."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config

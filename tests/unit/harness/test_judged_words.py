@@ -1,4 +1,4 @@
-"""What a test's report says of its cluster's verdict."""
+"""The text about its cluster's verdict in a test's report."""
 
 from __future__ import annotations
 

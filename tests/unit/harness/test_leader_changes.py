@@ -244,7 +244,7 @@ def test_what_is_done_to_brokers_and_clients_spares_no_controller() -> None:
     assert not next(controller_changes(steps, looks, BEGIN_NS, SESSION_MS, QUIET_MS)).met
 
 
-# ---------------------------------------------------------------- what no change can come of
+# ---------------------------------------------------------------- faults without a leader change
 
 
 def test_a_fault_that_was_healed_before_its_time_need_not_change_anything() -> None:

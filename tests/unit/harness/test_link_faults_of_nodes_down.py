@@ -245,7 +245,7 @@ def test_it_is_known_whether_anything_acts_on_a_link_now() -> None:
     assert not links.acts_on([link])
 
 
-# ---------------------------------------------------------------- what is held back
+# ---------------------------------------------------------------- held packets
 
 
 def test_a_queue_begins_where_a_link_is_slow_and_ends_when_none_is() -> None:
@@ -285,7 +285,7 @@ def test_a_latency_that_nobody_holds_is_not_proven() -> None:
 def test_a_latency_that_nobody_held_any_more_is_told_at_its_end_however_soon_helpers_start(
     latency_ms: int,
 ) -> None:
-    """Canaries that nobody held show it only where those that are held could have arrived."""
+    """Early canaries prove it only once a held canary could have arrived."""
     namespaces, links = make([0, 1, 2])
     links.apply(slow("1", latency_ms))
     namespaces.held_ns.clear()

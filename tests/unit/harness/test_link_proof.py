@@ -1,4 +1,4 @@
-"""What canaries prove of a fault on links, and what they cannot prove."""
+"""Canaries as proof of a fault on links, and the limits of that proof."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_pace_shows_the_bandwidth_or_it_is_said_what_is_wrong(
     assert problem is None if says is None else says in str(problem)
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- active faults
 
 
 def test_of_two_of_a_kind_the_last_counts_and_different_kinds_add_up() -> None:

@@ -1,4 +1,4 @@
-"""In which log folder a replica is, by what brokers described."""
+"""The log folder of a replica, by the brokers' DescribeLogDirs answers."""
 
 from __future__ import annotations
 

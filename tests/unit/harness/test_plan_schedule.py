@@ -148,7 +148,7 @@ class Clock:
         return round((self.now_s - 1_000.0) * 1000)
 
     def pause(self, pause_s: float) -> None:
-        for future in self.schedule._running:  # what threads do takes no time here
+        for future in self.schedule._running:  # work in threads takes no time here
             future.result()
         self.now_s += pause_s
 

@@ -13,7 +13,7 @@ NAMES = [
     "await_replicated", "create_topic", "delete_topic", "eventually", "judge_run", "look_at",
     "run_plan",
 ]  # fmt: skip
-"""A name that goes breaks its users' tests: the release says so, and this list."""
+"""Removing a name breaks users' tests: it goes from this list and into CHANGELOG.md together."""
 
 
 def test_every_public_name_is_there() -> None:

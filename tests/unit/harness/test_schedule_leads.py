@@ -30,7 +30,7 @@ class World:
         return round((self.now_ns - self._begin_ns) / 1e6)
 
     def pause(self, pause_s: float) -> None:
-        for future in self.schedule._running:  # what threads do takes no time here
+        for future in self.schedule._running:  # work in threads takes no time here
             future.result()
         self.now_ns += round(pause_s * 1e9)
 

@@ -25,7 +25,7 @@ def listed(
 def test_connections_of_a_servers_port_are_listed_at_both_ends(
     family: socket.AddressFamily,
 ) -> None:
-    """A server of IPv6 that takes IPv4 too, as gRPC's do, is told by IPv4's addresses."""
+    """An IPv6 server that takes IPv4 too, as gRPC's do, is listed with IPv4 addresses."""
     with socket.socket(family) as server:
         if family is socket.AF_INET6:
             server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

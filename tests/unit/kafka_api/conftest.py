@@ -57,7 +57,7 @@ class ScriptedController:
 
 
 class ScriptedConfigs:
-    """What is set, in the layers of topics, of broker 0, of every broker, and at its start."""
+    """The layers of configuration: topics, broker 0, every broker, and the settings at start."""
 
     def __init__(self) -> None:
         self.topics: dict[str, dict[str, str]] | None = {}
@@ -205,7 +205,7 @@ class ApiWorld:
     def cluster(
         self, topics: dict[str, list[int]] | None = None, live: tuple[int, ...] = (0, 1, 2)
     ) -> None:
-        """Tell the cache of live brokers and of topics: each partition's leader, in order."""
+        """Put live brokers and topics into the metadata cache; topics: the partitions' leaders."""
         partitions = tuple(
             partition_metadata(topic, number, leader)
             for topic, leaders in (topics or {}).items()

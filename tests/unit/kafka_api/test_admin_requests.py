@@ -126,7 +126,7 @@ def test_the_controller_gets_what_is_to_be_expanded(world: Any) -> None:
 
 
 def test_an_expansion_is_answered_once_the_added_partitions_have_live_leaders(world: Any) -> None:
-    """The leader of an older one is away: that is no part of what was asked."""
+    """The request does not wait for an older partition, whose leader is away."""
     world.cluster({"t": [-1]})
     world.controller.answer = expanded(("t", E.NONE))
     asked = world.start(expand(more(3)))

@@ -267,7 +267,7 @@ def test_followers_and_consumers_keep_to_their_listeners(
     assert world.trace.events[-1][0] == "request_refused"
 
 
-# ---------------------------------------------------------------- what ends a wait
+# ---------------------------------------------------------------- ends of a wait
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_only_a_partition_that_changed_is_looked_at_again(world: Any) -> None:
 
 
 def test_a_truncation_ends_a_wait_for_more_bytes(world: Any) -> None:
-    """What was counted is gone, and so is the epoch in which it was."""
+    """The bytes that were counted are gone, and so is their leader epoch."""
     partition = world.host("t")
     partition.fill(b"x" * 5, b"x" * 5)
     asked = world.start(fetch(0, min_bytes=size_bytes(b"x" * 5) * 3))

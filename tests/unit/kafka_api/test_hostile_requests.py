@@ -80,7 +80,7 @@ def answers(world: Any, request: Any, listener: str = "CLIENT") -> list[Any]:
 
 
 def as_a_controller(request: Any) -> Any:
-    """Answer as a controller does that names what it was given, however long that is."""
+    """Answer as a controller that quotes the request's values, however long they are."""
     results = []
     for topic in request.topics:
         fault = find_assignment_fault(topic.assignment, frozenset({NodeId(0)}))

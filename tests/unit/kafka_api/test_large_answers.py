@@ -36,7 +36,7 @@ class Gathering(MetadataCache):
 
 
 class Asking:
-    """A broker that knows topics of three sizes, and those who ask for them."""
+    """A broker with topics of three sizes, and clients that ask for their metadata."""
 
     def __init__(self, make_update: Any) -> None:
         self.kernel = Kernel()

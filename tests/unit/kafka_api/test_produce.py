@@ -333,7 +333,7 @@ def test_partitions_without_records_among_others_outlast_the_request(world: Any)
 def test_records_of_many_partitions_that_wait_weigh_more_than_their_bytes(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a partition becomes is larger than a record of a byte."""
+    """A waiting partition takes more memory than a record of a byte."""
     waiting_max = 3 * 100 * PRODUCE_PARTITION_BYTES
     monkeypatch.setattr("highwater_broker.kafka_api.produce.WAITING_BYTES_MAX", waiting_max)
     for number in range(100):

@@ -206,7 +206,7 @@ def test_hundreds_of_waits_come_and_go(waits: Waits) -> None:
 
 
 class Watched:
-    """A watch on A and B whose waiter is done once `done` says so."""
+    """A watch on A and B whose waiter is done once is_done is set."""
 
     def __init__(self, waits: Waits) -> None:
         self.waits = waits

@@ -13,7 +13,7 @@ from highwater_simulator.kernel import Kernel
 
 
 class Bench:
-    """Workers that each take some turns, and what they did in order."""
+    """Workers that each take some turns; done: the names of workers in the order of turns."""
 
     def __init__(self) -> None:
         self.kernel = Kernel()

@@ -78,7 +78,7 @@ def test_a_wait_during_which_the_rate_comes_to_allow_it_ends_with_records(world:
 def test_a_member_of_the_isr_is_not_held_back_and_counts(world: Any) -> None:
     throttled(world, 0)
     assert got(world.ask(follow(0, replica=ONE), "REPLICATION")) == [[RECORD]]
-    world.kernel.run_for(2_500)  # without what the member was sent the rate would allow more
+    world.kernel.run_for(2_500)  # without the member's bytes the rate would allow more
     assert world.quotas.leader.is_exceeded()
 
 

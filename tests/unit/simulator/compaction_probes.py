@@ -49,4 +49,4 @@ COMPACTION: dict[str, tuple[Any, object, object]] = {
     "compaction_above_high_watermark": (end_of_what_may_be_cleaned, 10, 20),
     "compacted_segment_not_synced": (synced_bytes_of_a_compacted_segment, True, False),
 }  # fmt: skip
-"""Each with what its probe gives without the mistake, and with it."""
+"""Each with its probe's result without the mistake, and with it."""

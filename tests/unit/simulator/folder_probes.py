@@ -53,4 +53,4 @@ FOLDERS: dict[str, tuple[Any, object, object]] = {
     "failed_folder_not_announced": (announces, True, False),
     "failed_folder_takes_all": (folders_that_serve, ["d1"], []),
 }
-"""Each with what its probe gives without the mistake, and with it."""
+"""Each with its probe's result without the mistake, and with it."""

@@ -31,11 +31,11 @@ T0 = TopicPartition("t", 0)
 
 
 class Asked(Exception):
-    """The probed procedure has come to ask ZooKeeper, or a channel, for something."""
+    """The probed procedure has called ZooKeeper, or a channel."""
 
 
 class Asking:
-    """Stands for what the procedure would ask."""
+    """In place of ZooKeeper and the channels: raises Asked at the first call."""
 
     def __getattr__(self, name: str) -> Any:
         raise Asked(name)
@@ -133,4 +133,4 @@ JOBS: dict[str, tuple[Any, object, object]] = {
         (False, True, True),
     ),
 }  # fmt: skip
-"""Each with what its probe gives without the mistake, and with it."""
+"""Each with its probe's result without the mistake, and with it."""

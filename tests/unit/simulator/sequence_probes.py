@@ -74,4 +74,4 @@ SEQUENCES: dict[str, tuple[Any, object, object]] = {
     "producer_epoch_not_fenced": (of_an_earlier_epoch, "INVALID_PRODUCER_EPOCH", 2),
     "sequences_not_cut": (again_after_it_was_cut, 2, 1),
 }
-"""Each with what its probe gives without the mistake, and with it."""
+"""Each with its probe's result without the mistake, and with it."""

@@ -123,7 +123,7 @@ def test_isr_members_have_equal_logs_beyond_the_high_watermark() -> None:
 
 
 def test_of_a_partition_without_a_leader_what_was_read_is_asked_and_no_reading_to_the_end() -> None:
-    """Its committed end is the oracle's, since no leader tells a high watermark."""
+    """Its committed end is the oracle's, since no leader reports a high watermark."""
     lost, whole = Client().poll("x", 1), Client().poll("a", 0)
     assert problems({0: "abc"}, read=lost, committed_end=2) == [("I9", 1)]
     assert problems({0: "abc"}, read=whole, committed_end=2) == []
@@ -183,7 +183,7 @@ def test_a_consumer_that_read_nothing_at_all_has_not_seen_it() -> None:
     assert problems({0: "ab"}, read=Client()) == [("unseen", 0), ("unseen", 1)]
 
 
-# ---------------------------------------------------------------- what disks lost
+# ---------------------------------------------------------------- lost by disks
 
 LOSS = Excuse(AT, 1, 3, 100)
 

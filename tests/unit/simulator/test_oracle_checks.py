@@ -61,7 +61,7 @@ def in_folder(log_folder: str) -> Any:
 
 
 class Broker:
-    """What the checks look at of a broker."""
+    """A broker with the attributes that the checks read."""
 
     def __init__(self, *log_folders: str) -> None:
         self.files: dict[str, bytes] = {}

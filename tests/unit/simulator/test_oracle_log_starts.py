@@ -32,7 +32,7 @@ def batch(base_offset: int, count: int = 10, newest_ms: int = NOW_MS) -> bytes:
 
 
 class Judged:
-    """Two brokers' logs, of 10 records a segment unless told otherwise, and what is reported."""
+    """Two brokers' logs, of 10 records a segment by default, and the oracle's reports."""
 
     def __init__(self, **settings: int) -> None:
         self.kernel = Kernel()

@@ -361,7 +361,7 @@ def test_damage_is_not_forgotten_when_names_change_before_it_is_cut() -> None:
 
 
 def test_a_torn_segment_below_the_logs_start_that_is_back_hides_nothing_of_the_log() -> None:
-    """Seed 1001375, disks: what was lost was noted from the torn segment's end on."""
+    """Found by seed 1001375, disks: the loss was noted from the torn segment's end on."""
     f = Followed(whole())
     first = f.write(FIRST, written(0, 0, "a", "b"))
     f.sync(first)
@@ -395,9 +395,9 @@ def test_a_removed_segment_that_is_back_without_the_next_one_lost_all_from_its_e
 
 
 def test_a_log_that_was_begun_anew_and_is_back_has_its_own_past() -> None:
-    """A log of one past was cut whole and began above its end, and a power loss undid part of it.
+    """A log was cut whole and began anew above its end; then a power loss undid part of that.
 
-    Seed 2004312, joins: what came back was taken to follow on what is committed.
+    Found by seed 2004312, joins: the old batches were taken to follow the committed ones.
     """
     f = Followed(whole())
     f.sync(f.write(FIRST, written(0, 7, "x", "y", "z", "w")))
@@ -465,7 +465,7 @@ def test_epochs_of_batches_are_missed_in_what_is_durable_of_the_epoch_file() -> 
     assert f.shadow.missing_epochs(0, 3, 1) == []
 
 
-# ---------------------------------------------------------------- what is held
+# ---------------------------------------------------------------- held records
 
 
 def test_a_replica_holds_what_it_has_unchanged() -> None:
@@ -497,7 +497,7 @@ def test_once_a_loss_is_excused_nothing_is_known_of_what_lay_there() -> None:
 
 
 def whole() -> Chain:
-    """Return the chain of what is written to both segments."""
+    """Return the chain of the batches written to both segments."""
     f = Followed()
     f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
     f.write(SECOND, written(4, 1, "e"))

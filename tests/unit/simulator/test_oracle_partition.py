@@ -53,7 +53,7 @@ def written(
 
 @dataclass
 class Judged:
-    """Three replicas and their oracle; what it reports is collected."""
+    """Three replicas and their oracle, whose reports are collected."""
 
     ends: tuple[int, int, int] = (3, 3, 3)
     reports: list[tuple[str, int]] = field(default_factory=list)
@@ -363,7 +363,7 @@ def test_i5_is_nothing_that_a_deposed_leader_can_know() -> None:
 
 
 def test_i4_a_leader_that_missed_its_epoch_may_count_who_has_left_the_isr() -> None:
-    """What it commits by its old ISR is on the one that is written, of which I2 is asked."""
+    """Records that its old ISR has committed are on the written ISR, which I2 checks."""
     judged = Judged((3, 3, 1))
     judged.write("controller-1000", written(0, 1, (0, 1)))
     judged.see(0, 3)

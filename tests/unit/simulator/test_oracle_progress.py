@@ -53,7 +53,7 @@ class Pair:
             self.shadows[broker].chain.append(batch)
 
     def counts(self, end_offset: int, registration: int = NOW) -> list[tuple[str, int]]:
-        """Have the leader count that, and return what is wrong with it."""
+        """Have the leader count the follower's log to end_offset, and return the reports."""
         self.reports.clear()
         self.role.followers[NodeId(FOLLOWER)] = FollowerProgress(
             Offset(end_offset), broker_epoch=BrokerEpoch(registration)

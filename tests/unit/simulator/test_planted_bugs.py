@@ -216,17 +216,17 @@ def epochs_after_truncation(bench: Bench) -> object:
 
 
 def what_a_deposed_leader_may_do(bench: Bench) -> object:
-    """Return the log's end after a batch above the followed epoch, and who is told of a cut."""
-    log, told = bench.lead().log, []
+    """Return the log's end after a batch above the followed epoch, and the borrowers of a cut."""
+    log, notified = bench.lead().log, []
     (newer,) = split_batches(BATCH)
     sent = b"".join(bytes(part) for part in stamp(newer, log.log_end_offset, LeaderEpoch(2)))
     log.append_as_follower(sent, 0, LeaderEpoch(1))
     end = log.log_end_offset
     lent = log.read(Offset(0), 1 << 20, end).records
     assert not isinstance(lent, bytes)
-    lent.borrow(lambda: told.append("cut"))
+    lent.borrow(lambda: notified.append("cut"))
     log.truncate_to(Offset(1))
-    return end, told
+    return end, notified
 
 
 def log_start_of_a_follower_whose_leader_begins_at_its_end(bench: Bench) -> object:

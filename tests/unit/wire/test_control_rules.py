@@ -1,4 +1,4 @@
-"""What a node refuses of a decodable control message: names, numbers and addresses."""
+"""A node refuses bad names, numbers and addresses in a decodable control message."""
 
 from __future__ import annotations
 

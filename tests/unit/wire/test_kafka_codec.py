@@ -198,7 +198,7 @@ def test_a_replica_epoch_that_cannot_be_read_is_malformed_and_not_left_out(tags:
         codec.decode_request(sent[:-1] + tags, profile=REPLICATION_PROFILE)
 
 
-# ---------------------------------------------------------------- what is not served
+# ---------------------------------------------------------------- requests not served
 
 
 @pytest.mark.parametrize("version", [4, 5, 99])
@@ -364,7 +364,7 @@ def test_topics_are_grouped_and_partitions_keep_their_order() -> None:
     ]
 
 
-# ---------------------------------------------------------------- what does not fit
+# ---------------------------------------------------------------- values that do not fit
 
 
 UNENCODABLE = {

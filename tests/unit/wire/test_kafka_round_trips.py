@@ -33,7 +33,7 @@ def joined(pieces: Iterable[Any]) -> bytes:
 
 
 def as_received(request: Any, version: int, client_id: str | None) -> Any:
-    """What a server reads: who joins is named in the header; of a fetch's topics their ids only."""
+    """Return the request as a server decodes it: client_id from the header, topics by id alone."""
     if isinstance(request, JoinGroupRequest):
         return replace(request, client_id=client_id or "")
     if not isinstance(request, messages.FetchRequest) or version < 13:
