@@ -68,7 +68,7 @@ class Cluster:
         return next(broker for broker in self.world.brokers if broker != self.leader())
 
     async def start_dead(self) -> None:
-        """Start all stopped brokers; retry those that cannot start at once."""
+        """Start all stopped brokers; retry brokers that cannot start at once."""
         brokers = self.world.brokers
 
         def all_run() -> bool:

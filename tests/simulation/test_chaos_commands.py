@@ -1,4 +1,4 @@
-"""`highwater chaos ...` and `highwater run` as users meet them, without an engine."""
+"""`highwater chaos ...` and `highwater run` as users type them, without an engine."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ Asking = Callable[[SimulatedClient], Coroutine[Any, Any, object]]
 Point = WritePoint | When
 
 
-# ---------------------------------------------------------------- what a job leads to
+# ---------------------------------------------------------------- results of a job
 
 
 def replicas_of(topic: str) -> Callable[[World], object]:

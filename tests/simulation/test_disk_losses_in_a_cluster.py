@@ -82,7 +82,7 @@ def test_what_was_synced_survives_a_power_loss_of_all_nodes_and_nothing_torn_is_
         await c.full_isr()
         records = await c.client.read_all("orders", 0, 20_000)
         assert [record.value for record in records[:20]] == [b"order-%04d" % n for n in range(20)]
-        c.client.history.clear()  # of the rest, what no disk had may be gone
+        c.client.history.clear()  # later records that no disk had may be gone
 
     cluster.run(story)
 
@@ -330,7 +330,7 @@ def test_a_power_loss_around_retention_loses_nothing_that_was_on_the_disk(
                 )
                 assert recovered_ends(c.world, broker_id)[starts] >= point
             await c.full_isr()
-        c.client.history.clear()  # of the rest, what no disk had may be gone
+        c.client.history.clear()  # later records that no disk had may be gone
 
     cluster.run(story, retention=True)
 

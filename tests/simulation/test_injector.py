@@ -395,7 +395,7 @@ def test_a_fail_point_that_nobody_reaches_is_not_reached(inject: Inject) -> None
     assert run.outcome == {"not reached": ["crash_at", "crash_at", "crash_at", "delay_at"]}
 
 
-# ---------------------------------------------------------------- what meets nothing
+# ---------------------------------------------------------------- faults without effect
 
 
 def test_a_lost_reply_is_done_once_one_is_lost(inject: Inject) -> None:

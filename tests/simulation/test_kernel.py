@@ -1,4 +1,4 @@
-"""The kernel beyond what every runtime does: kill, pause, limits, failures, repeatability."""
+"""The kernel beyond the port of runtimes: kill, pause, limits, failures, repeatability."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ ALL = Core((0, 1, 2), (1000, 1001))
 
 
 class Settled:
-    """A cluster that meets every condition."""
+    """A cluster for which every condition holds."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster

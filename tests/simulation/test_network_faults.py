@@ -1,4 +1,4 @@
-"""Slow and lossy links, reset and half-open connections: what TCP repairs, and what users see."""
+"""Slow and lossy links, reset and half-open connections: TCP repairs some, users see others."""
 
 from __future__ import annotations
 

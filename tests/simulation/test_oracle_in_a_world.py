@@ -1,4 +1,4 @@
-"""The oracle sees what it judges: latest offsets, followers' progress, logs that begin above 0."""
+"""The oracle sees its evidence: latest offsets, followers' progress, logs that begin above 0."""
 
 from __future__ import annotations
 

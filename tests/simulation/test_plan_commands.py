@@ -1,4 +1,4 @@
-"""`highwater run`, `sim shrink` and `sim scenario` as a user meets them."""
+"""`highwater run`, `sim shrink` and `sim scenario` as users type them."""
 
 from __future__ import annotations
 

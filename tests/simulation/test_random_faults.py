@@ -169,7 +169,7 @@ class Chaos:
         )
 
     def problems(self) -> list[str]:
-        """Return the problems; under v3 only those that no row of the catalogue explains."""
+        """Return the problems; under v3 only problems that no row of the catalogue explains."""
         if self.preset is Preset.V3:
             return find_bad_epochs(self.world, T0)
         inits = Counter(

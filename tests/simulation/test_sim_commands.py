@@ -1,4 +1,4 @@
-"""`highwater sim run`, `replay` and `planted` as a user meets them."""
+"""`highwater sim run`, `replay` and `planted` as users type them."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_a_sender_that_stands_still_for_too_long_is_given_up(make_stage: MakeSta
     assert "in time" in stage.answers[0]
 
 
-# ---------------------------------------------------------------- what waits in a listener
+# ---------------------------------------------------------------- answers that wait in a listener
 
 
 def begin_to_wait(stage: Stage) -> None:

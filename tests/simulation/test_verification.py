@@ -1,4 +1,4 @@
-"""The checks at the end find what they are for: a sound world is damaged by hand."""
+"""The checks at the end find violations: a sound world is damaged by hand."""
 
 from __future__ import annotations
 

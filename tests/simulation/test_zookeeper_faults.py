@@ -32,7 +32,7 @@ SILENCE_MS = 4_000
 BEAT_MS = TIMEOUT_MS // HEARTBEATS_PER_TIMEOUT
 
 
-# ---------------------------------------------------------------- what it tells
+# ---------------------------------------------------------------- reported changes
 
 
 def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Any) -> None:

@@ -79,8 +79,8 @@ def run_failover_story(
     """Run the story in a world of its own.
 
     Raises:
-        LimitPassed: something did not happen in time.
-        SimulationFailed: a node met a bug.
+        LimitPassed: a step of the story did not end in time.
+        SimulationFailed: a bug stopped a node.
     """
     world = World(seed, topology, links)
     client = world.client("client-0")

@@ -129,7 +129,7 @@ class HostedPartition(Partition):
         self.lookup_steps_done = 0
         self.lead_in(EPOCH)
 
-    # ------------------------------------------------------------ what the API asks
+    # ------------------------------------------------------------ called by the API
 
     def read(self, fetch_offset: Offset, max_bytes: int, for_follower: bool) -> ReadOutcome:
         self.reads += 1
@@ -156,7 +156,7 @@ class HostedPartition(Partition):
         self.lookup_steps_done += 1
         return (yield from super().look_up_timestamp(timestamp_ms))
 
-    # ------------------------------------------------------------ what tests do to it
+    # ------------------------------------------------------------ called by tests
 
     @property
     def values(self) -> list[bytes]:

@@ -21,7 +21,7 @@ def open_log(
     log_start_offset: Offset = _FIRST_OFFSET,
     high_watermark: Offset = _FIRST_OFFSET,
 ) -> tuple[Log, RecoveryReport]:
-    """Open the folder's log by checkpointed offsets (0: none), and repair what is needed.
+    """Open the folder's log by checkpointed offsets (0: none), and repair its damage.
 
     Raises:
         LogRefused: KAFKA_STORAGE_ERROR.
