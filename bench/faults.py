@@ -1,4 +1,4 @@
-"""`python -m bench.faults`: how long each fault takes on containers, and what a run costs.
+"""`python -m bench.faults`: how long each fault takes on containers, and the cost of a run.
 
 Progress goes to stderr, the tables to stdout, everything as JSON to bench/results/.
 """

@@ -1,7 +1,7 @@
 """`python -m bench.fetchers`: the effect of several fetchers for a leader (num.replica.fetchers).
 
 One cluster of three brokers; the number is altered while it runs. Each round measures every number
-in turn, so that other load on the machine meets all of them.
+in turn, so that other load on the machine disturbs all of them.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def served() -> Iterator[Served]:
             process.kill()
 
 
-# ---------------------------------------------------------------- what clients do
+# ---------------------------------------------------------------- clients
 
 
 def measure_memory(connections: int, first_bytes: bytes, drip_s: int) -> tuple[float, ...]:

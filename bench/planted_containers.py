@@ -107,7 +107,7 @@ def wanted_plans(bugs: Sequence[str]) -> list[Plan]:
 
 
 def measure(plans: Sequence[Plan], repeat: int) -> Iterator[Detection]:
-    """Run every plan once, then every one again, so that load on the machine meets all of them."""
+    """Run every plan once, then each again, so that load on the machine disturbs all of them."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="highwater-bench-") as folder, Screen() as screen:
 

@@ -1,4 +1,4 @@
-"""Measures systems in turns, so that other load on the machine meets all of them."""
+"""Measures systems in turns, so that other load on the machine disturbs all of them."""
 
 from __future__ import annotations
 

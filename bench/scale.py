@@ -64,16 +64,16 @@ def bench(
         Path | None, typer.Option("--markdown", help="Write the table between the file's marks.")
     ] = None,
 ) -> None:
-    """Measure what the death of a broker and of the controller cost with many partitions."""
+    """Measure the cost of the death of a broker and of the controller with many partitions."""
     systems: list[System] = [HighwaterSystem(), *([ApacheKafkaSystem(say)] if kafka else [])]
 
-    def measure_said(system: System) -> Samples:
+    def measure_and_report(system: System) -> Samples:
         times_s = measure(system, partitions)
         for name, value in times_s.items():
             say(f"{system.name}: {name} after {value:.2f} s")
         return {name: (value,) for name, value in times_s.items()}
 
-    result = measure_in_turns("scale", systems, repeat, measure_said, MEASURES)
+    result = measure_in_turns("scale", systems, repeat, measure_and_report, MEASURES)
     if into is not None:
         write_between(into, MARKS, _markdown(result, partitions))
 
@@ -148,7 +148,7 @@ def _is_created(system: System) -> bool:
     return True
 
 
-# ---------------------------------------------------------------- what is so
+# ---------------------------------------------------------------- conditions
 
 
 def _controller(zookeeper: KazooClient) -> int:

@@ -180,7 +180,7 @@ class Scale:
             cpu_s(),
         )
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ conditions
 
     def _active(self) -> int:
         active = self.world.active_controller()

@@ -153,7 +153,7 @@ def rows(repetitions: Repetitions) -> list[Measure]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A target beside its measured value; met is None without one."""
+    """A target beside its measured value; met is None without a value."""
 
     target: str
     measured: str

@@ -46,7 +46,7 @@ def hostile(
         float, typer.Option(help="What honest producers send together at most; 0: no bound.")
     ] = 10.0,
 ) -> None:
-    """Let clients harm a cluster, and see what others notice of it."""
+    """Let clients harm a cluster, and measure the effect on others."""
     known = _known_deeds()
     names = only.split(",") if only else list(known)
     if unknown := [name for name in names if name not in known]:

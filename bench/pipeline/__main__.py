@@ -70,7 +70,7 @@ def bench_pipeline(
         typer.Option("--markdown", help="Write the results between this file's marks for them."),
     ] = None,
 ) -> None:
-    """Measure what the pipeline's checks cost, in Spark, in DuckDB and in polars."""
+    """Measure the cost of the pipeline's checks in Spark, in DuckDB and in polars."""
     shapes = [Shape(size) for size in sorted(rows or SIZES)]
     shapes += [Shape(size, is_hot=True) for size in sorted(hot or HOT_SIZES) if size]
     names = tuple(SEVEN) if seven else (*SEVEN, *_others())

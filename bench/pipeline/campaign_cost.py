@@ -2,7 +2,7 @@
 
 The same schedules run by Spark with one and with two workers, and by the bare process pool of
 `highwater sim run` with one and with two. Each way is warm when its time begins: its processes run
-and have imported the simulator. Ways take turns, so that other load on the machine meets all of
+and have imported the simulator. Ways take turns, so that other load on the machine disturbs all of
 them. Figures are compared within one round only. Needs the extra.
 
 Wall clock, for Spark: from a group's begin until its rows are kept. For the pool: until the last

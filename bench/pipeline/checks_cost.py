@@ -35,7 +35,7 @@ CHECKS_OF = {
 
 
 def costs(job: Job) -> Iterator[Cost]:
-    """Yield what the start cost, then each of the checks, all of which the engine has."""
+    """Yield the cost of the start, then of each of the checks, all of which the engine has."""
     began = time.perf_counter()
     with ENGINES[job.engine](job) as engine:
         yield Cost(START, time.perf_counter() - began, peak_bytes=peak_bytes(engine.pid))

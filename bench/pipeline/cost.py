@@ -1,4 +1,4 @@
-"""What one check costs in one engine: seconds, what it found, and the process's most memory."""
+"""The cost of one check in one engine: seconds, its findings, and the process's most memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The checks as SQL texts for DuckDB, which the tests hold the checker against as well.
 
-Some are the pipeline's own texts, which Spark runs too. The others are said again in sql/, to be
-another opinion and not to be fast: where DuckDB takes long, the text may be the reason.
+Some are the pipeline's own texts, which Spark runs too. The others are written again in sql/, as
+another opinion and not for speed: where DuckDB takes long, the text may be the reason.
 """
 
 from __future__ import annotations

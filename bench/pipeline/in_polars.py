@@ -1,6 +1,6 @@
-"""Those of the seven checks that are short in polars, over the same files.
+"""The checks of the seven that are short in polars, over the same files.
 
-Each is what the SQL text of the same check asks; `reads` and `committed_before` are long in any
+Each finds the same as the SQL text of its name; `reads` and `committed_before` are long in any
 language and are left out.
 """
 

@@ -2,8 +2,8 @@
 
 One run in the simulator is copied so often: ways differ, the work is the same. This process alone
 and two workers of Spark, which are warm, first judge all runs, and then take them into a store with
-all tables, in turns, so that what else the machine does meets both. The ingestion itself judges the
-runs one after the other in the driver, whoever writes the tables. Needs the extra.
+all tables, in turns, so that other load on the machine disturbs both. The ingestion itself judges
+the runs one after the other in the driver, in both ways. Needs the extra.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class IngestCost:
-    """What was measured; machine as the rounds met it."""
+    """The measured costs; machine: its state during the rounds."""
 
     date: str
     runs: int
@@ -84,7 +84,7 @@ def measure_judging(folders: Sequence[Path], rounds: int) -> list[Taken]:
         _judging(spark, folders[:1])
         for number in range(rounds):
             for way, session in ((f"judging, Spark, {WORKERS}", spark), (ALONE, None)):
-                taken.append(_told(number, Taken(way, _judging(session, folders))))
+                taken.append(_reported(number, Taken(way, _judging(session, folders))))
     return taken
 
 
@@ -96,11 +96,11 @@ def measure_taking_in(folders: Sequence[Path], rounds: int, scratch: Path) -> li
         for number in range(rounds):
             for way, session in ((f"all, Spark, {WORKERS}", spark), ("all, this process", None)):
                 seconds = _timed(session, folders, scratch / f"store-{number}")
-                taken.append(_told(number, Taken(way, seconds)))
+                taken.append(_reported(number, Taken(way, seconds)))
     return taken
 
 
-def _told(number: int, taken: Taken) -> Taken:
+def _reported(number: int, taken: Taken) -> Taken:
     say(f"round {number + 1}: {taken.way}: {taken.seconds:.1f} s")
     return taken
 

@@ -53,8 +53,8 @@ LATENCIES = 997
 """How many different latencies there are, of 1 ns and more: below SEND_NS, so that sends of one
 partition do not overlap."""
 LOST = 100
-"""Of all records, about how many LACKING does not have, far from each other: what a check of
-acknowledged records has to find."""
+"""About how many of all records LACKING does not have, far from each other. A check of acknowledged
+records has to find them."""
 LACKING = 1
 MEMORY = "4GB"
 Rows = Iterable[Mapping[str, Any]]
@@ -142,7 +142,7 @@ def _file(store: Path, table: Table, kind: str | None = None) -> Path:
     return (folder if kind is None else folder / f"kind={kind}") / "part-0.parquet"
 
 
-# ---------------------------------------------------------------- what is large, in SQL
+# ---------------------------------------------------------------- large tables, in SQL
 
 _SQL_TYPES = {
     "string": "VARCHAR", "int": "INTEGER", "bigint": "BIGINT", "boolean": "BOOLEAN",
@@ -232,7 +232,7 @@ def _events(shape: Shape) -> dict[str, str]:
 
 
 def _held(shape: Shape) -> str:
-    """Return each partition's records on each broker, but for what LACKING does not have."""
+    """Return each partition's records on each broker, but for the records that LACKING lacks."""
     base = f'"offset" - "offset" % {BATCH}'
     held = {
         "topic": f"'{TOPIC}'", "partition": "partition", "broker": "broker",
@@ -256,7 +256,7 @@ def _log(shape: Shape, partition: int, broker: int) -> str:
     )
 
 
-# ---------------------------------------------------------------- what is small
+# ---------------------------------------------------------------- small tables
 
 
 def _write_rows(rows: Rows, table: Table, file: Path) -> None:

@@ -49,7 +49,7 @@ def columns(of_shape: Sequence[Measured]) -> list[str]:
 def rows(of_shape: Sequence[Measured]) -> list[list[str]]:
     """Return the cells: the start, the seven, their sums, the other checks, the whole process.
 
-    Rows a second are those of all tables, whatever part of them a check reads.
+    Rows a second count the rows of all tables, though a check may read a part of them.
     """
     costs = _by_check(of_shape)
     names = list(dict.fromkeys(name for each in costs for name in each if name != START))

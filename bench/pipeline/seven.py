@@ -1,9 +1,9 @@
 """The seven checks that targets are set for, and which of the pipeline's stands for each.
 
-The first study of the pipeline measured seven queries at 10^8 events. Six ask what a check or a
-metric of the pipeline asks too. That a high watermark never falls was asked of each node twice, by
-a window and by a Python function: no check asks it like that, and two with the same work stand for
-it, a window along each node's events and one along what leaders called committed.
+The first study of the pipeline measured seven queries at 10^8 events. For six the pipeline has a
+check or a metric of the same meaning. The study checked twice that a node's high watermark never
+falls, by a window and by a Python function. No check does that; two with the same work stand for
+it: a window along each node's events, and one along the committed offsets that leaders traced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEVEN = {
     CHECKS["reads"].name: "read above the high watermark",
     LATENCIES: "acknowledgement latency percentiles",
 }
-"""By the name here, what it stands for."""
+"""The query of the study that each check or metric stands for."""
 
 ROWS_PER_S = 3_500_000
 """The target of each: rows of all tables, by the seconds that it takes."""
