@@ -1,4 +1,4 @@
-"""Whether the loss of a committed record is excused by disk faults.
+"""Whether the loss of a committed record is excused by disk faults; the excuses.
 
 Source: docs/explanation/simulator.md: excused only if every replica with the record lost it by a
 disk fault before another one fetched it.
@@ -14,7 +14,8 @@ from highwater_simulator.oracle.shadow import ReplicaShadow
 
 
 class Excuse(NamedTuple):
-    """Committed records in [start_offset, end_offset) that nothing but disk faults lost, at at_ns.
+    """Committed records in [start_offset, end_offset) that nothing but disk faults lost, at at_ns,
+    or an unclean election that an operator allowed.
 
     Units: at_ns is virtual time. Records that are committed at these offsets later must stay.
     """

@@ -34,6 +34,7 @@ from highwater_simulator.oracle.partition_oracle import PartitionOracle
 from highwater_simulator.oracle.progress import ProgressChecks
 from highwater_simulator.oracle.restarts import RestartChecks
 from highwater_simulator.oracle.shadow import LOG_SUFFIX, ReplicaShadow
+from highwater_simulator.oracle.unclean_elections import UncleanElections
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_wire.kafka.committed_messages import OffsetCommitRequest, OffsetFetchRequest
 from highwater_wire.kafka.messages import (
@@ -76,6 +77,7 @@ class Oracle:
         self._controllers = ControllerChecks(self.report)
         self._controllers_by_name = {each.name: node for node, each in world.controllers.items()}
         self._lost_disks = LostDisks()
+        self._unclean_elections = UncleanElections(world)
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
@@ -87,7 +89,7 @@ class Oracle:
             handle.disk.changed = self._disk_tap(broker)
         world.zookeeper.applied = self._znodes_changed
         world.on_event = self._event_traced
-        world.on_request = self._generations.asked
+        world.on_request = self._unclean_elections.heard_before(self._generations.asked)
         world.on_reply = self._replied
         world.on_read = self._fetched
         world.on_command = self._restarts.command_arrived
@@ -97,7 +99,7 @@ class Oracle:
 
     @property
     def excuses(self) -> list[Excuse]:
-        """The committed records that only disk faults lost."""
+        """The committed records that only disk faults, or allowed unclean elections, lost."""
         return [excuse for each in self.partitions.values() for excuse in each.excuses]
 
     def shadow(self, broker: int, topic_partition: TopicPartition) -> ReplicaShadow:
@@ -274,11 +276,10 @@ class Oracle:
         return min(minimum, len(partition.assigned_replicas) or minimum)
 
     def _topic_written(self, author: str, topic: str) -> None:
-        controllers = self._controllers_by_name
-        if author in controllers:
-            self._judgements.append(
-                functools.partial(self._controllers.topic_written, controllers[author], topic)
-            )
+        node = self._controllers_by_name.get(author)
+        if node is not None:
+            written = functools.partial(self._controllers.topic_written, node, topic)
+            self._judgements.append(written)
 
     def _assignment_written(self, topic: str, data: bytes) -> None:
         content = decode_topic(data, topic)
@@ -306,10 +307,9 @@ class Oracle:
 
     def _leadership_changed(self, author: str, path: str) -> None:
         found = self._world.zookeeper.data(path)
-        if found is None:
-            return
         _, _, _, topic, _, number, _ = path.split("/")
-        if self._world.zookeeper.data(znodes.delete_topic_path(topic)) is not None:
+        deletion = self._world.zookeeper.data(znodes.delete_topic_path(topic))
+        if found is None or deletion is not None:
             return
         at = TopicPartition(topic, int(number))
         after = znodes.decode_partition_state(found[0], path)
@@ -333,6 +333,7 @@ class Oracle:
             self.report,
             self._world.stamps.next_ns,
             self._lost_disks.knows_of_return,
+            lambda: self._unclean_elections.are_allowed(at),
         )
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)

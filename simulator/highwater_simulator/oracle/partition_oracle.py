@@ -35,6 +35,7 @@ class PartitionOracle:
         report: Callable[[TopicPartition, str, str, int], None],
         stamp_ns: Callable[[], int],
         knows_of_return: Callable[[str, int], bool],
+        may_elect_anyone: Callable[[], bool] = lambda: False,
     ) -> None:
         self.topic_partition = topic_partition
         self.committed = Chain()
@@ -49,6 +50,9 @@ class PartitionOracle:
         self._report_at = report
         self._stamp_ns = stamp_ns
         self._knows_of_return = knows_of_return
+        self._may_elect_anyone = may_elect_anyone
+        self._was_anyone_elected = False
+        """By an election from outside the ISR that was allowed; until that leader begins."""
         self._committed_by: list[int] = []
         """The size of the leader's ISR when each batch became committed."""
         self._leaders: dict[int, int] = {}
@@ -371,7 +375,9 @@ class PartitionOracle:
                 f"{before.controller_epoch}",
             )
         eligible = (-1, before.leader, *before.isr, *before.elr)  # the ELR: KIP-966
-        if after.leader not in eligible:
+        if after.leader not in eligible and self._may_elect_anyone():
+            self._was_anyone_elected = True
+        elif after.leader not in eligible:
             self._report("I12", f"{after.leader} was elected from outside {list(before.isr)}")
 
     def _check_new_leader(self, leader: int) -> None:
@@ -379,12 +385,13 @@ class PartitionOracle:
 
         Not checked at its election: the controller may elect a broker that has just died.
         """
+        is_unclean, self._was_anyone_elected = self._was_anyone_elected, False
         shadow, end_offset = self._shadows[leader], self.committed.end_offset
         if shadow.holds(self.committed, end_offset):
             shadow.note_held(self.committed)
             return
         at = shadow.chain.first_difference(self.committed, end_offset)
-        if is_excused(at, leader, self._shadows):
+        if is_unclean or is_excused(at, leader, self._shadows):
             self.excuses.append(Excuse(self.topic_partition, at, end_offset, self._stamp_ns()))
             kept = self.committed.index_below(at) + 1
             self.committed.keep(kept)
