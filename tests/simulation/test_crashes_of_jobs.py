@@ -8,8 +8,8 @@ checks demand that no job is left half done (L6).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -37,6 +37,8 @@ BEGIN_MS = 400
 APART_MS = 30
 WITHIN_MS = 5_000
 COMMANDS = (EventKind.COMMAND_SENT, EventKind.COMMAND_ANSWERED)
+CLEAN: dict[str, str | bool] = {"unclean_election": False}
+"""Under v3 nobody need allow an unclean election: what allows one would do nothing."""
 P0 = TopicPartition("t", 0)
 AT_FIRST = (3, 2)
 """The replicas of t-0, by the plan's seed."""
@@ -91,6 +93,10 @@ async def reordered_and_elected(client: SimulatedClient) -> None:
     await client.elect_leaders(ElectionType.PREFERRED, (P0,), WITHIN_MS)
 
 
+async def elected_from_all(client: SimulatedClient) -> None:
+    await client.elect_leaders(ElectionType.UNCLEAN, (P0,), WITHIN_MS)
+
+
 async def configured(client: SimulatedClient) -> None:
     change = ConfigAlteration("retention.ms", ConfigOperationType.SET, "70000000")
     topic = AlteredResource(ConfigResourceType.TOPIC, "t", (change,))
@@ -112,12 +118,36 @@ class Job:
     or_else: tuple[object, ...] = ()
     """Other allowed results after a crash."""
     topics: tuple[Topic, ...] = (Topic("t", 1, 2),)
+    before: tuple[Step, ...] = ()
+    """Steps that lead to a state without the result; no controller dies meanwhile."""
+    begin_ms: int = BEGIN_MS
+    end_ms: int = 1_500
+    """When all is healed; no controller is killed from then on."""
+    of_brokers: Mapping[str, int] = field(default_factory=dict)
+    of_controllers: Mapping[str, int] = field(default_factory=dict)
     is_nightly: bool = False
 
 
 WITH_ANOTHER = (Topic("t", 1, 2), Topic("u", 1, 2))
 HELD_UP = f.Pause("broker-4", 300)
 """Makes a move to broker 4 last until the next request."""
+SOON = {"session_timeout_ms": 400}
+"""So that the next controller acts, and a dead broker is missed, before all is healed."""
+ONLY_BEHIND = (
+    Step(0, f.Terminate("broker-2", 300)),
+    Step(50, f.Kill("broker-3"), When(Observed.ISR_IS_LEADER, "t-0", then_after_ms=50)),
+)
+"""The leader is dead, and the other replica lacks its last records."""
+LEADERLESS = Job(
+    leader_of_t,
+    2,
+    before=ONLY_BEHIND,
+    begin_ms=1_000,
+    end_ms=3_500,
+    of_brokers=SOON,
+    of_controllers=SOON,
+)
+REBALANCING = {"auto_leader_rebalance_enable": 1, "leader_imbalance_check_interval_ms": 1_000}
 JOBS = {
     "moved elsewhere": Job(replicas_of("t"), ((0, 4),), (f.MoveReplicas("t", (0, 4)),)),
     "one more and one less": Job(
@@ -153,6 +183,7 @@ JOBS = {
         0,
         (f.Kill("follower of u-0", 900), f.DeleteTopic("u")),
         topics=WITH_ANOTHER,
+        end_ms=3_000,
         is_nightly=True,
     ),
     "deleted while it moves": Job(
@@ -170,18 +201,46 @@ JOBS = {
         is_nightly=True,
     ),
     "configured": Job(configured_retention, ("70000000", 70_000_000, 70_000_000), ask=configured),
+    "configured to elect": replace(
+        LEADERLESS, work=(f.ChangeConfig("t", "unclean.leader.election.enable", "true"),)
+    ),
+    "elected from all": replace(LEADERLESS, ask=elected_from_all),
+    "log folder failed": Job(
+        leader_of_t,
+        2,
+        (f.FailFolder("broker-3"),),
+        end_ms=5_000,
+        of_controllers=SOON,
+        is_nightly=True,
+    ),
+    "shut down": Job(
+        leader_of_t,
+        2,
+        (f.Terminate("broker-3"),),
+        end_ms=3_500,
+        of_controllers=SOON,
+        is_nightly=True,
+    ),
+    "rebalanced": Job(
+        leader_of_t,
+        2,
+        before=(Step(0, f.MoveReplicas("t", (2, 3))),),
+        end_ms=3_500,
+        of_controllers=SOON | REBALANCING,
+    ),
 }
 
 
 def plan_of(job: str, preset: Preset, *more: Step) -> Plan:
-    work = JOBS[job].work
-    steps = [Step(BEGIN_MS + APART_MS * number, fault) for number, fault in enumerate(work)]
+    it = JOBS[job]
+    steps = [Step(it.begin_ms + APART_MS * number, fault) for number, fault in enumerate(it.work)]
+    settings = dict(it.of_brokers), dict(it.of_controllers)
     return Plan(
         seed=3,
-        topology=PlanTopology(5, 2, preset=preset),
-        workload=Workload(JOBS[job].topics, WRITTEN),
-        steps=(*steps, *more),
-        quiet_after_ms=1_500,
+        topology=PlanTopology(5, 2, preset, CLEAN, *settings),
+        workload=Workload(it.topics, WRITTEN),
+        steps=(*it.before, *steps, *more),
+        quiet_after_ms=it.end_ms,
     )
 
 
@@ -192,10 +251,13 @@ def run_job(
     job = JOBS[name]
     seen: list[object] = []
     crash = (
-        [Step(BEGIN_MS, f.Kill("active controller", 700), point)] if isinstance(point, When) else []
+        [Step(job.begin_ms, f.Kill("active controller", 700), point)]
+        if isinstance(point, When)
+        else []
     )
 
     def begin(world: World) -> None:
+        assert not job.before or job.seen(world) != job.done
         if job.ask is not None:
             client = world.client("asker")
             client.runtime.start("asker", job.ask(client))
@@ -205,7 +267,7 @@ def run_job(
 
     run = CrashingRun(
         plan_of(name, preset, *crash),
-        BEGIN_MS,
+        job.begin_ms,
         begin,
         point if isinstance(point, WritePoint) else None,
         at_the_end=at_the_end,

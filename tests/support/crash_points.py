@@ -29,7 +29,8 @@ class WritePoint:
 
 
 class CrashingRun(PlanRun):
-    """A run that notes controllers' requests and events from begin_ms after the first step's time.
+    """A run that notes controllers' requests and events from begin_ms after the first step's time,
+    until all faults are healed.
 
     point: where a controller is killed, to be started again restart_after_ms later.
     begin: called at begin_ms.
@@ -53,7 +54,7 @@ class CrashingRun(PlanRun):
         self._begin = begin
         self._point = point
         self._restart_after_ms = restart_after_ms
-        self._has_begun = False
+        self._is_counting = False
         self._requests = 0
         self._carry_out = self.world.zookeeper.apply
         self.world.zookeeper.apply = self._apply
@@ -62,7 +63,7 @@ class CrashingRun(PlanRun):
         def on_event(event: TraceEvent) -> None:
             if judge is not None:
                 judge(event)
-            if self._has_begun:
+            if self._is_counting:
                 self.events.append(event)
 
         self.world.on_event = on_event
@@ -71,13 +72,17 @@ class CrashingRun(PlanRun):
         self.world.kernel.call_later(self._begin_ms * NS_PER_MS, self._begin_job)
         super()._do_faults()
 
+    def _heal(self) -> Core:
+        self._is_counting = False
+        return super()._heal()
+
     def _begin_job(self) -> None:
-        self._has_begun = True
+        self._is_counting = True
         self._begin(self.world)
 
     def _apply(self, session: Session, operation: Callable[..., Any]) -> object:
         author = session.client.node_name
-        if not self._has_begun or not author.startswith("controller"):
+        if not self._is_counting or not author.startswith("controller"):
             return self._carry_out(session, operation)
         self._requests += 1
         number = self._requests
