@@ -114,6 +114,8 @@ class ControllerContext:
     unreadable_topics: set[str] = field(default_factory=set)
     unreadable_partitions: set[TopicPartition] = field(default_factory=set)
     """Partitions with malformed znodes: left out until they are repaired."""
+    unwritable_topics: set[str] = field(default_factory=set)
+    """Topics whose znodes are too large for a write: their moves end once they are repaired."""
 
     broker_configs: dict[ConfigOwner, Mapping[str, str]] = field(default_factory=dict)
     """The configurations of each broker and of all brokers, as last read."""
@@ -223,6 +225,7 @@ class ControllerContext:
         self.refused_deletions.pop(topic, None)
         self.failed_deletions.pop(topic, None)
         self.unreadable_topics.discard(topic)
+        self.unwritable_topics.discard(topic)
 
     # ------------------------------------------------------------ partitions and replicas
 

@@ -37,12 +37,14 @@ from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, trace_election
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
+from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_LEADER, TopicPartition
+from highwater_core.ports import TooLarge
 from highwater_core.topic_znode import Reassignment, TopicContent
-from highwater_core.znodes import PartitionLeadership
+from highwater_core.znodes import PartitionLeadership, topic_path
 
 Moves = Mapping[TopicPartition, tuple[Brokers, Reassignment]]
 """All replicas of a partition, with its adding and removing ones."""
@@ -211,11 +213,9 @@ async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[To
     await _delete_replicas(term, [Replica(at, broker) for at in done for broker in removed[at]])
     left = {at: (context.assignments[at], NOT_REASSIGNED) for at in done}
     topics = list(dict.fromkeys(at.topic for at in done))
-    written = await term.store.each(
-        topics, lambda topic: update_assignment(term, topic, lambda it: _with_moves(it, left))
-    )
-    unwritten = [topic for topic, content in zip(topics, written, strict=True) if content is None]
-    # An unreadable znode is written after its repair: until then the job is not over.
+    written = await term.store.each(topics, lambda topic: _write_moves(term, topic, left))
+    # An unreadable or too large znode is written after its repair: until then the job is not over.
+    unwritten = [topic for topic, is_written in zip(topics, written, strict=True) if not is_written]
     done = [at for at in done if at.topic not in unwritten]
     await end_reassignments(term, done)
     for at in done:
@@ -234,12 +234,30 @@ async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[To
     return done
 
 
+async def _write_moves(term: Term, topic: str, moves: Moves) -> bool:
+    """Write the moves of the topic's partitions into its znode; return whether that was possible.
+
+    Others may write more than a node does. Such a znode is left as it is until it is written anew,
+    or the term ends: each further try would be in vain, and take the partitions' leader epochs up.
+    """
+    try:
+        content = await update_assignment(term, topic, lambda before: _with_moves(before, moves))
+    except TooLarge as fault:
+        report_malformed(term, topic_path(topic), fault)
+        term.context.unwritable_topics.add(topic)
+        return False
+    return content is not None
+
+
 async def _is_ready(term: Term, at: TopicPartition) -> bool:
     """Return whether the reassignment may complete, as far as known without a read."""
-    known = term.context.leaderships.get(at)
+    context = term.context
+    known = context.leaderships.get(at)
     return (
         known is not None
-        and at not in term.context.unreadable_partitions
+        and at not in context.unreadable_partitions
+        and at.topic not in context.unreadable_topics
+        and at.topic not in context.unwritable_topics
         and _may_go(term, at, known.leadership, await _least_left(term, at))
     )
 

@@ -75,9 +75,10 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
         await on_topics_changed(term)
         return
     context = term.context
-    was_unreadable = topic in context.unreadable_topics
+    was_spoiled = topic in context.unreadable_topics | context.unwritable_topics
+    context.unwritable_topics.discard(topic)
     await _bring_up(term, await read_topics(term, [topic]))
-    if was_unreadable and topic not in context.unreadable_topics:
+    if was_spoiled and topic not in context.unreadable_topics:
         await advance_reassignments(term, context.partitions_of(topic))
 
 

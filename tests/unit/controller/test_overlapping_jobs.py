@@ -20,6 +20,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import LeaderAndIsrRequest, StopReplicaRequest
+from highwater_core.ports import TooLarge
 from highwater_core.request_sizes import SERVER_LIMIT_BYTES
 from highwater_core.topic_znode import Reassignment, decode_topic
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
@@ -138,3 +139,70 @@ def test_a_lower_minimum_ends_a_move_that_was_given_up(moving, owner):
     moving.settle()
     assert moves(moving) == {}
     assert moving.state("t").isr == (0,)
+
+
+# ---------------------------------------------------------------- a topic's znode without room
+
+
+def refuse_writes(cluster, path):
+    """Have every write of the znode be too large, as one of a node where others wrote more."""
+
+    async def refuse():
+        cluster.before_multi(path, refuse)
+        raise TooLarge("1000050 bytes, at most 1000000")
+
+    cluster.before_multi(path, refuse)
+
+
+def test_a_move_whose_znode_cannot_be_written_waits_for_a_repair(moving):
+    reassign(moving, to(T0, 0, 3), to(U0, 0, 3))
+    path = znodes.topic_path("t")
+    refuse_writes(moving, path)
+    assert join(moving, 0, 1, 3, at=T0) is ErrorCode.NONE
+    assert join(moving, 0, 1, 3, at=U0) is ErrorCode.NONE
+    assert (moves(moving), moves(moving, "u")) == ({T0: Reassignment((3,), (1,))}, {})
+    assert [each.detail["where"] for each in moving.events(EventKind.BAD_INPUT_MET)] == [path]
+    before = moving.state("t").leader_epoch
+    moving.brokers[2].die()
+    assert join(moving, 0, 3, at=T0) is ErrorCode.NONE
+    moving.settle(20_000)
+    assert moving.state("t").leader_epoch == before, "nothing is tried again and again"
+    moving.kill_controller(1000)
+    moving.start_controller(1001)
+    moving.until_failed_over()
+    moving.settle(20_000)
+    assert [each.detail["where"] for each in moving.events(EventKind.BAD_INPUT_MET)] == [path] * 2
+    assert moving.events(EventKind.CONTROLLER_RESIGNED) == []
+    moving.multi_hooks.clear()
+    moving.write(path, moving.data(path))
+    moving.settle()
+    assert moves(moving) == {}
+    assert decode_topic(moving.data(path), "t").assignment[T0] == (0, 3)
+
+
+def test_a_topic_whose_move_waits_for_a_repair_may_be_removed_by_hand(moving):
+    reassign(moving, to(T0, 0, 3))
+    path = znodes.topic_path("t")
+    refuse_writes(moving, path)
+    join(moving, 0, 1, 3, at=T0)
+    moving.multi_hooks.clear()
+    for child in ("partitions/0/state", "partitions/0", "partitions", ""):
+        moving.delete(f"{path}/{child}".rstrip("/"))
+    moving.settle()
+    moving.create_topic("t", (0, 1))
+    moving.settle()
+    reassign(moving, to(T0, 0, 3))
+    join(moving, 0, 1, 3, at=T0)
+    assert moves(moving) == {}
+
+
+def test_a_move_whose_znode_became_garbage_is_not_tried_again_and_again(moving):
+    reassign(moving, to(T0, 0, 3))
+    path = znodes.topic_path("t")
+    moving.before_multi(znodes.partition_state_path(T0), lambda: moving.put(path, b"{"))
+    join(moving, 0, 1, 3, at=T0)
+    before = moving.state("t").leader_epoch, len(moving.events(EventKind.BAD_INPUT_MET))
+    join(moving, 0, 3, at=T0)
+    moving.settle(20_000)
+    after = moving.state("t").leader_epoch, len(moving.events(EventKind.BAD_INPUT_MET))
+    assert before == after
