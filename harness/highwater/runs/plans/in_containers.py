@@ -27,7 +27,7 @@ from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.load_process import LoadFailed, LoadProcess
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
-from highwater.runs.plans.schedule import Schedule, StepDone
+from highwater.runs.plans.schedule import Schedule, StepDone, out_of_order
 from highwater.runs.plans.trace_watch import TraceWatch
 from highwater.runs.plans.translation import differences, topology_of, unsupported
 from highwater.runs.probing import Prober, ProberDied
@@ -291,6 +291,9 @@ class _Run:
         folder = self._folder
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
+        if self._plan.expected is not None:  # its situation needs the order
+            swapped = out_of_order(self._steps)
+            self._require("the steps acted in the order of their times", not swapped, swapped)
         session_timeout_ms = self._cluster.topology.session_timeout_ms
         changes, required = takeovers(
             self._plan, self._steps, self._looks, round(self._begin_s * 1e9), session_timeout_ms

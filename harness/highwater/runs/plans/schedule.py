@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -102,6 +103,18 @@ class StepDone:
 def say_drift(drift_ms: int | None) -> str:
     """Return "12 ms late", "12 ms early"."""
     return f"{abs(drift_ms or 0)} ms {'early' if (drift_ms or 0) < 0 else 'late'}"
+
+
+def out_of_order(steps: Sequence[StepDone]) -> str:
+    """Return two steps that acted in another order than that of their times, in words; else "".
+
+    Work on a fault of a link takes long on a busy machine. Steps with a condition have no time.
+    """
+    timed = [each for each in steps if each.step.when is None and each.acted_ms is not None]
+    for one, other in itertools.permutations(timed, 2):
+        if one.step.at_ms < other.step.at_ms and (one.acted_ms or 0) > (other.acted_ms or 0):
+            return f"{one.deed} at {one.acted_ms} ms, after {other.deed} at {other.acted_ms} ms"
+    return ""
 
 
 class Schedule:
