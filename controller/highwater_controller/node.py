@@ -64,6 +64,12 @@ _RESPONSES_ABOUT_TOPICS: Mapping[
 }
 
 
+_WHY_NOT_DONE: Mapping[ErrorCode, str] = {
+    ErrorCode.REQUEST_TIMED_OUT: "it is under way, and may complete",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "it was deleted meanwhile",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the deletion failed",
+}
+"""By the outcomes of a topic's wait."""
 _COUNTED: Mapping[EventKind, str] = {
     EventKind.CONTROLLER_ELECTED: "elections_won",
     EventKind.LEADER_ELECTED: "leaders_elected",
@@ -227,9 +233,7 @@ class ControllerNode:
             error = ErrorCode.REQUEST_TIMED_OUT
         if error is ErrorCode.NONE:
             return outcome.result
-        is_late = error is ErrorCode.REQUEST_TIMED_OUT
-        message = "it is under way, and may complete" if is_late else "the deletion failed"
-        return TopicResult(outcome.result.name, error, message)
+        return TopicResult(outcome.result.name, error, _WHY_NOT_DONE[error])
 
     # ------------------------------------------------------------ inspection
 

@@ -51,6 +51,7 @@ async def on_topics_changed(term: Term) -> None:
     for topic in vanished:
         await _stop_vanished(term, topic)
     context.unreadable_topics.intersection_update(names)
+    term.waits.topics_listed(present)
     unknown = [topic for topic in names if not context.is_known(topic)]
     added = await read_topics(term, unknown)
     created = [topic for topic in unknown if context.is_known(topic)]

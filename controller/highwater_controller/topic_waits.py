@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
@@ -11,14 +11,16 @@ from highwater_core.runtime import Future
 
 Done = Future[ErrorCode]
 """Set to NONE once the topic has its leaders or is gone, to REQUEST_TIMED_OUT when the controller
-resigns first, to UNKNOWN_SERVER_ERROR when its deletion failed."""
+resigns first, to UNKNOWN_TOPIC_OR_PARTITION when it is deleted before it has its leaders, to
+UNKNOWN_SERVER_ERROR when its deletion failed."""
 
 
 class TopicWaits:
     """The waits of one term's requests.
 
-    Creation: the leader of each partition has carried out its LeaderAndIsr. Deletion: the topic
-    is removed, its deletion halts until a dead replica's broker returns, or it failed.
+    Creation: the leader of each partition has carried out its LeaderAndIsr, or the topic is gone.
+    Deletion: the topic is removed, its deletion halts until a dead replica's broker returns, or it
+    failed.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,13 @@ class TopicWaits:
                 done.set(ErrorCode.NONE)
         self._creations = [entry for entry in self._creations if entry[0]]
 
+    def topics_listed(self, topics: Container[str]) -> None:
+        """Answer the creations of topics that are not among these: they are deleted meanwhile."""
+        gone = [done for unled, done in self._creations if not _are_of(topics, unled)]
+        self._creations = [each for each in self._creations if _are_of(topics, each[0])]
+        for done in gone:
+            done.set(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
     def deletion_ended(self, topic: str, error: ErrorCode = ErrorCode.NONE) -> None:
         for name, done in self._deletions:
             if name == topic:
@@ -58,3 +67,7 @@ class TopicWaits:
         for _, done in (*self._creations, *self._deletions):
             done.set(ErrorCode.REQUEST_TIMED_OUT)
         self._creations, self._deletions = [], []
+
+
+def _are_of(topics: Container[str], partitions: Iterable[TopicPartition]) -> bool:
+    return all(at.topic in topics for at in partitions)

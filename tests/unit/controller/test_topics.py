@@ -414,3 +414,39 @@ def test_an_answer_of_an_earlier_registration_does_not_end_a_deletion(running):
     controller.enqueue(StopReplicaAnswered(broker.id, request, done))
     running.settle()
     assert running.data(znodes.topic_path("t")) is None
+
+
+@pytest.mark.parametrize("is_removed_by_hand", [False, True])
+def test_nobody_waits_for_the_leaders_of_a_topic_that_is_deleted_meanwhile(
+    running, is_removed_by_hand
+):
+    """Found: the wait was kept until the end of the term."""
+    for broker in running.brokers.values():
+        broker.refused[P0] = ErrorCode.KAFKA_STORAGE_ERROR
+    answers = []
+    running.ask_later(CreateTopicsRequest((NewTopic("t", 1, 1),)), answers)
+    running.settle(1_000)
+    assert answers == []
+    for broker in running.brokers.values():
+        broker.refused.clear()
+    if is_removed_by_hand:
+        for child in ("partitions/0/state", "partitions/0", "partitions", ""):
+            running.delete(f"{znodes.topic_path('t')}/{child}".rstrip("/"))
+    else:
+        running.ask(DeleteTopicsRequest(("t",)))
+    running.settle(1_000)
+    ((result,),) = (answer.results for answer in answers)
+    assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert result.message == "it was deleted meanwhile"
+    assert not running.controllers[1000]._controller.term.waits._creations
+
+
+def test_what_waits_for_a_topic_that_never_comes_is_told(running):
+    """It vanishes before the controller reads it for the first time."""
+    waits = running.controllers[1000]._controller.term.waits
+    gone, there = running.kernel.runtime("a").future(), running.kernel.runtime("b").future()
+    waits.until_led([TopicPartition("gone", 0)], gone)
+    waits.until_led([TopicPartition("t", 7)], there)
+    running.create_topic("t", (0,))
+    running.settle()
+    assert (gone.is_set(), there.is_set()) == (True, False)
