@@ -203,7 +203,7 @@ def test_a_handler_that_raises_is_a_bug() -> None:
     assert [type(error) for _, error in node.failures] == [ValueError]
 
 
-def test_what_the_peer_cannot_read_was_refused_for_good() -> None:
+def test_a_message_that_the_peer_cannot_decode_was_refused_for_good() -> None:
     at = Endpoint("h", 0)
     broker = BrokerEndpoints(NodeId(1), BrokerEpoch(7), at, at, at, at)
     metadata = UpdateMetadataRequest(
@@ -218,7 +218,7 @@ def test_what_the_peer_cannot_read_was_refused_for_good() -> None:
     run(body)
 
 
-def test_what_no_field_can_hold_is_refused_and_not_sent() -> None:
+def test_a_value_that_no_field_can_hold_is_refused_and_not_sent() -> None:
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         with pytest.raises(CallRefused) as refused:
             await plane.call(endpoint, shutdown(2**31), 5000)
@@ -228,7 +228,7 @@ def test_what_no_field_can_hold_is_refused_and_not_sent() -> None:
     run(body)
 
 
-def test_what_is_larger_than_a_message_may_be_is_refused_for_good(
+def test_a_message_above_the_size_limit_is_refused_for_good(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limit = ("grpc.max_send_message_length", 1_000)
@@ -242,7 +242,7 @@ def test_what_is_larger_than_a_message_may_be_is_refused_for_good(
     run(body)
 
 
-def test_who_is_not_of_the_network_is_refused_and_told_once() -> None:
+def test_a_peer_outside_the_network_is_refused_and_traced_once() -> None:
     async def main() -> None:
         node = NodeOfTest()
         plane = GrpcControlPlane(

@@ -215,7 +215,7 @@ def serve() -> Iterator[Callable[[int | None], StubbornServer]]:
         (-130, SessionExpired),  # a code that kazoo does not know ends its thread
     ],
 )
-def test_whatever_zookeeper_answers_is_an_error_of_the_port(
+def test_every_error_of_zookeeper_is_an_error_of_the_port(
     serve: Callable[[int | None], StubbornServer], code: int, expected: type[Exception]
 ) -> None:
     silent = logging.getLogger("test.zookeeper")

@@ -129,7 +129,7 @@ def test_a_file_closed_during_a_sync_keeps_its_descriptor_until_the_sync_ends(
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_what_a_sync_met_whose_waiter_was_cancelled_the_next_one_raises(
+def test_the_error_of_a_sync_whose_waiter_was_cancelled_is_raised_by_the_next_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """The kernel reports it once: else the flush of a stopping broker would find no error."""

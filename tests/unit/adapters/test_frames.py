@@ -138,7 +138,7 @@ def test_half_a_frame_costs_as_many_bytes_as_arrived() -> None:
 
 
 @pytest.mark.parametrize("arrived", [1, 4, 5, 10_000, 70_000, 500_000, 3 * MEBIBYTE])
-def test_a_large_frame_costs_at_most_twice_what_arrived_whatever_it_announced(
+def test_a_large_frame_costs_at_most_twice_the_bytes_that_arrived(
     arrived: int,
 ) -> None:
     buffer = FrameBuffer(scratch=Scratch())
@@ -187,7 +187,7 @@ def test_a_large_frame_is_received_to_its_end_and_not_into_the_next_one() -> Non
     assert len(buffer.next_frame() or b"") == frame_bytes
 
 
-def test_how_much_a_connection_must_grow_is_told_before_it_does() -> None:
+def test_the_growth_of_a_connection_is_reported_before_it_grows() -> None:
     buffer = FrameBuffer(scratch=Scratch())
     stream = struct.pack(">i", 10 * MEBIBYTE) + bytes(10 * MEBIBYTE)
     stream = give(buffer, stream, MEBIBYTE)

@@ -132,7 +132,7 @@ class TraceOfTest:
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("cut_at", [0, BATCHES - 1])
-def test_a_reader_is_never_sent_what_took_the_place_of_the_records_it_was_promised(
+def test_a_reader_is_never_sent_records_that_replaced_its_promised_ones(
     tmp_path: Path, cut_at: int, times: int
 ) -> None:
     async def body(scene: Scene) -> None:
@@ -149,7 +149,7 @@ def test_a_reader_is_never_sent_what_took_the_place_of_the_records_it_was_promis
     run(tmp_path, body)
 
 
-def test_what_lies_below_the_cut_is_sent_whole(tmp_path: Path) -> None:
+def test_records_below_the_truncation_are_sent_whole(tmp_path: Path) -> None:
     below = FetchRequest(
         NodeId(1), 0, 1, 1 << 30, (FetchPartition("t", 0, Offset(0), (BATCHES - 1) * BATCH_BYTES),)
     )
@@ -165,7 +165,9 @@ def test_what_lies_below_the_cut_is_sent_whole(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
-def test_what_was_lent_of_a_segment_that_was_closed_meanwhile_is_taken_back(tmp_path: Path) -> None:
+def test_records_lent_from_a_segment_that_was_closed_meanwhile_are_taken_back(
+    tmp_path: Path,
+) -> None:
     """Its file is opened anew for the truncation: answers that are sent from it must end."""
 
     first_end, second_end = 10, 20
@@ -189,7 +191,7 @@ def test_what_was_lent_of_a_segment_that_was_closed_meanwhile_is_taken_back(tmp_
     run(tmp_path, body, LogConfig(segment_bytes=first_end * (BATCH_BYTES + 200)))
 
 
-def test_a_view_does_not_show_what_took_the_place_of_its_records_before_it_was_sent(
+def test_a_view_does_not_show_records_that_replaced_its_own_before_it_was_sent(
     tmp_path: Path,
 ) -> None:
     """Found: a fetch of many partitions has views, and others run, before it is answered."""

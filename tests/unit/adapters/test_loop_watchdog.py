@@ -17,7 +17,7 @@ import pytest
 from highwater_adapters.loop_watchdog import LOOP_STALLED_EXIT_CODE, TICKS, LoopWatchdog
 
 
-def test_a_loop_that_does_not_turn_is_found_after_so_many_ticks_and_its_stack_is_told() -> None:
+def test_a_loop_that_stands_still_is_found_after_so_many_ticks_with_its_stack() -> None:
     async def where_it_hangs() -> list[str]:
         ends: list[str] = []
         watchdog = LoopWatchdog(1_000, ends.append)

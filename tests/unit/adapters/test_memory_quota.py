@@ -56,7 +56,7 @@ async def eventually_turned(holder: HolderOfTest) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_what_is_held_is_added_up_and_a_little_is_free() -> None:
+def test_held_bytes_are_added_up_and_a_little_is_free() -> None:
     async def body() -> None:
         quota, (a, b, c) = holders(3)
         a.hold(FREE_BYTES)
@@ -81,7 +81,7 @@ def test_without_a_limit_nobody_waits() -> None:
     assert quota.may_grow(holder, 10**12)
 
 
-def test_what_is_only_kept_is_given_back_when_another_needs_it() -> None:
+def test_memory_that_is_only_kept_is_given_back_when_another_needs_it() -> None:
     async def body() -> None:
         quota, (a, b) = holders(2)
         a.kept_bytes = 900_000
@@ -117,7 +117,7 @@ def test_one_at_a_time_goes_beyond_the_limit_until_its_frame_is_whole() -> None:
     run(body())
 
 
-def test_those_who_hold_the_most_are_closed_when_somebody_waits_too_long(
+def test_connections_that_hold_the_most_are_closed_when_one_waits_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory_quota, "PATIENCE_S", 0.001)
@@ -168,7 +168,7 @@ def test_an_address_that_holds_the_most_by_many_connections_is_shed_from_first(
     run(body())
 
 
-def test_of_one_address_who_has_held_on_the_longest_is_closed_first(
+def test_of_one_address_the_connection_that_held_longest_is_closed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Behind one address (a gateway, say) there may be clients beside the one that holds memory."""

@@ -103,6 +103,6 @@ def test_verdicts_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["10.1.0.0/33", "x", "10.1.0.1/16", "10.1.0.0/16,x"])
-def test_what_is_no_network_is_refused(text: str) -> None:
+def test_a_malformed_network_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_networks(text)

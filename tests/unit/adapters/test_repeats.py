@@ -55,7 +55,7 @@ class Log:
         self.handler.handle(logging.LogRecord(name, level, "", 0, message, arguments, None))
 
 
-def test_a_line_that_repeats_is_told_a_few_times_and_then_counted() -> None:
+def test_a_repeated_line_is_logged_a_few_times_and_then_counted() -> None:
     log = Log()
     for number in range(1_000):
         log.log("peer %d is gone", number)
@@ -69,7 +69,7 @@ def test_a_line_that_repeats_is_told_a_few_times_and_then_counted() -> None:
     ]
 
 
-def test_what_was_held_back_is_told_even_if_nothing_more_is_said() -> None:
+def test_held_back_lines_are_logged_though_no_more_lines_come() -> None:
     log = Log()
     for _ in range(LINES_OF_A_KIND + 3):
         log.log("again")
@@ -95,7 +95,7 @@ def test_lines_that_differ_each_time_are_bounded_for_each_logger() -> None:
     assert all(len(kind) < 300 for kind in log.handler._repeats._windows)
 
 
-def test_what_ends_the_process_is_always_told() -> None:
+def test_a_line_that_ends_the_process_is_always_logged() -> None:
     log = Log()
     for _ in range(200):
         log.log("bug", level=logging.CRITICAL)

@@ -153,7 +153,7 @@ def test_pieces_of_either_kind_arrive_in_order_however_slowly_they_are_read(segm
     run(body)
 
 
-def test_what_a_reader_has_not_taken_is_told_in_bytes_of_memory(segment: int) -> None:
+def test_unread_answers_are_counted_in_bytes_of_memory(segment: int) -> None:
     async def body(side: Reader, client: socket.socket) -> None:
         side.send([b"x" * 1_000_000, part_of(segment, 0, LARGE)])
         side.writer.flush()
@@ -176,7 +176,7 @@ def test_a_response_is_given_to_the_transport_in_parts_not_whole() -> None:
     run(body)
 
 
-def test_a_connection_ends_when_what_it_had_to_say_is_read(segment: int) -> None:
+def test_a_connection_ends_when_its_answers_are_read(segment: int) -> None:
     whole = os.pread(segment, 1 << 20, 0)
 
     async def body(side: Reader, client: socket.socket) -> None:
@@ -248,7 +248,7 @@ def test_a_pair_of_sockets_whose_other_end_is_closed_is_written_to_once(
     asyncio.run(main())
 
 
-def test_nothing_is_sent_or_told_after_a_connection_was_given_up(
+def test_nothing_is_sent_or_reported_after_a_connection_was_given_up(
     segment: int, sendfile_calls: list[int]
 ) -> None:
     async def body(side: Reader, client: socket.socket) -> None:

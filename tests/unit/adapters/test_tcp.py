@@ -246,7 +246,7 @@ def test_a_stream_that_ends_within_a_frame_is_bad_input() -> None:
     run(body)
 
 
-def test_an_unserved_api_versions_request_is_told_what_is_served() -> None:
+def test_an_unserved_api_versions_request_is_answered_with_the_served_versions() -> None:
     async def body(
         broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
     ) -> None:
@@ -278,7 +278,7 @@ def test_a_handler_that_raises_is_a_bug(waits: bool) -> None:
     run(body, finds_bugs=True)
 
 
-def test_a_handler_receives_the_error_of_what_it_awaits() -> None:
+def test_a_handler_receives_the_error_of_its_awaited_call() -> None:
     async def body(
         broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
     ) -> None:

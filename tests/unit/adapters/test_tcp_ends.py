@@ -139,7 +139,7 @@ def test_a_client_that_leaves_while_it_is_not_read_from_is_noticed() -> None:
     run(body)
 
 
-def test_a_client_that_closed_its_half_is_still_sent_what_was_answered(segment: int) -> None:
+def test_a_client_that_closed_its_half_still_gets_its_answers(segment: int) -> None:
     async def body(
         broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
     ) -> None:
@@ -195,7 +195,7 @@ class BrokerThatSendsAway(Broker):
         return await super().handle(request, context)
 
 
-def test_who_is_sent_away_first_gets_the_answers_to_what_was_asked_before() -> None:
+def test_a_client_that_is_closed_gets_the_answers_to_earlier_requests_first() -> None:
     async def body(
         broker: Broker, listener: KafkaListener, transport: TcpTransport, endpoint: Endpoint
     ) -> None:

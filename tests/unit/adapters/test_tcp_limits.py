@@ -317,7 +317,7 @@ def test_answers_before_a_frame_that_makes_no_sense_are_accounted_for() -> None:
     run(body, quota=quota)
 
 
-def test_a_connection_that_has_ended_keeps_nothing_of_what_it_received() -> None:
+def test_a_connection_that_has_ended_keeps_none_of_its_received_bytes() -> None:
     """Found: three hundred of them kept 2 MiB each, which nobody counted."""
     quota = MemoryQuota(64 * MEBIBYTE)
 
@@ -408,7 +408,7 @@ MANY = {
 
 
 @pytest.mark.parametrize("request_of_many", MANY.values(), ids=MANY)
-def test_requests_weigh_as_much_as_what_they_become(request_of_many: KafkaRequest) -> None:
+def test_requests_weigh_as_much_as_their_decoded_values(request_of_many: KafkaRequest) -> None:
     """A partition of seven bytes is an object of hundreds: little on the wire may hold much."""
     version = max(VERSION_PROFILE.served_versions(api_key_of(request_of_many)))
     version = min(version, 11)  # the last one with names

@@ -139,7 +139,7 @@ def test_records_that_the_disk_refuses_cost_their_partition_only(
     assert lead(body).trace.events == []
 
 
-def test_a_client_is_told_so_in_every_version(segments: tuple[int, int]) -> None:
+def test_a_client_gets_the_error_in_every_version(segments: tuple[int, int]) -> None:
     sound, _ = segments
 
     async def body(leader: Leader, transport: TcpTransport, endpoint: Endpoint) -> None:
@@ -237,7 +237,7 @@ def test_all_that_waits_behind_a_file_that_fails_is_read_the_next_time(
     lead(body)
 
 
-def test_what_a_truncation_took_back_is_not_suspected(
+def test_records_that_a_truncation_took_back_are_not_suspected(
     segments: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suspects: dict[tuple[int, int, int], None] = {}
@@ -267,7 +267,7 @@ def test_what_a_truncation_took_back_is_not_suspected(
     assert suspects == {}
 
 
-def test_what_lies_before_a_bad_place_in_a_file_is_still_sent_from_it(
+def test_records_before_a_bad_place_in_a_file_are_still_sent_from_it(
     segments: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound, bad = segments
@@ -286,7 +286,7 @@ def test_what_lies_before_a_bad_place_in_a_file_is_still_sent_from_it(
     lead(body)
 
 
-def test_a_file_that_somebody_else_cut_costs_one_connection_once(
+def test_a_file_that_was_shortened_by_hand_costs_one_connection_once(
     segments: tuple[int, int],
 ) -> None:
     sound, bad = segments

@@ -34,7 +34,7 @@ def test_two_systems_stand_beside_each_other_with_the_ratio_of_their_medians() -
     ]
 
 
-def test_what_nobody_measured_has_no_row() -> None:
+def test_a_measure_without_values_has_no_row() -> None:
     assert table_rows(result(ours={"speed": [1.0]}), [UNMEASURED]) == []
 
 
@@ -46,7 +46,7 @@ def test_markdown_has_the_table_the_targets_and_the_machine() -> None:
     assert "(quick)" in text
 
 
-def test_only_what_stands_between_the_marks_is_replaced() -> None:
+def test_only_the_text_between_the_marks_is_replaced() -> None:
     assert (
         replace_between("a\n<b>\nold\n<e>\nz\n", "<b>", "<e>", "new\n") == "a\n<b>\nnew\n<e>\nz\n"
     )

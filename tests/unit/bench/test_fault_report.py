@@ -40,7 +40,7 @@ def test_a_fault_stands_beside_its_bare_calls_with_the_ratio_of_the_medians() ->
     assert delay == ["`delay_at`", "–", "0.20 (0.20)", "0.10 (0.10)", "–", "–", "–", "–", "–"]
 
 
-def test_parts_that_were_measured_one_after_the_other_are_told_as_one() -> None:
+def test_parts_that_were_measured_one_after_the_other_are_reported_as_one() -> None:
     later = replace(RESULT, ours={"pause": [FaultTimes(0.1, 0.1, 0.1)]}, bare={}, run={})
     both = joined(RESULT, later)
     assert list(both.ours) == ["kill", "delay_at", "pause"]
@@ -50,7 +50,7 @@ def test_parts_that_were_measured_one_after_the_other_are_told_as_one() -> None:
     assert fault_rows(msgspec.json.decode(encoded, type=FaultResult)) == fault_rows(both)
 
 
-def test_a_runs_phases_are_told_with_how_often_they_were_measured() -> None:
+def test_a_runs_phases_are_reported_with_their_number_of_measurements() -> None:
     assert run_rows(RESULT) == [["starts", "5.00 (6.00)"], ["all of it", "9.00 (9.00)"]]
     text = markdown(RESULT)
     assert "median (maximum) of 2, of a run's phases of 2." in text
@@ -75,7 +75,7 @@ def test_a_suites_time_is_its_wall_time_and_that_of_each_file() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "<testsuites/>", "<a><testsuite/></a>"])
-def test_what_is_no_junit_file_is_refused(text: str) -> None:
+def test_a_file_that_is_no_junit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no JUnit file"):
         suite_time_of(text)
 

@@ -89,7 +89,7 @@ def types_of(schema: pa.Schema) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("engine", [EngineName.DUCKDB, EngineName.POLARS])
-def test_engines_find_what_is_planted_and_agree(made: Made, engine: EngineName) -> None:
+def test_engines_find_the_planted_violations_and_agree(made: Made, engine: EngineName) -> None:
     shape, store = made
     names = [name for name in SEVEN if name in CHECKS_OF[engine]]
     by_check = {cost.check: cost for cost in costs(job(engine, *names, store=store))}
@@ -199,7 +199,7 @@ def test_times_of_other_answers_are_no_result(ours: Cost, theirs: Cost, what: st
         compare(SHAPES[0], both)
 
 
-def test_tables_say_seconds_rows_a_second_memory_and_what_failed() -> None:
+def test_tables_have_seconds_rows_a_second_memory_and_failures() -> None:
     seven = [Cost(name, 0.004, peak_bytes=2**21) for name in SEVEN]
     spark = measured(EngineName.SPARK, Cost(START, 5.0), *seven)
     broken = Cost(LATENCIES, 3.0, failure="no memory")

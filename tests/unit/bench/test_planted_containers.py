@@ -40,7 +40,7 @@ RUNS = (
 )
 
 
-def test_a_row_counts_what_was_right_and_gives_medians_of_what_was_measured() -> None:
+def test_a_row_counts_right_runs_and_gives_medians_of_their_measures() -> None:
     assert table_rows(RUNS) == [
         ["`early`", "I1", "2 of 3", "34.0", "5.00"],
         ["none: killed", "must pass", "passed 1 of 1", "20.0", "–"],

@@ -23,7 +23,7 @@ def test_every_row_has_a_key_of_its_own(quick: bool) -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_nothing_measured_meets_or_misses_no_target() -> None:
+def test_without_a_value_a_target_is_neither_met_nor_missed() -> None:
     outcomes = judge_targets({}, None, REPETITIONS)
     assert outcomes
     assert {(each.measured, each.met) for each in outcomes} == {("not measured", None)}

@@ -119,7 +119,9 @@ def test_one_that_falls_while_it_is_written_is_due_again(broker: Broker) -> None
     assert (broker.written(), broker.partition.must_checkpoint) == (1, False)
 
 
-def test_what_falls_while_log_starts_are_written_is_not_written_as_it_was(broker: Broker) -> None:
+def test_a_recovery_point_that_falls_while_log_starts_are_written_is_written_as_it_is_then(
+    broker: Broker,
+) -> None:
     broker.partition.log.advance_log_start(Offset(1))
     broker.begin_to_write(LOG_START_CHECKPOINT)
     broker.partition.truncate_to(Offset(2), "a test's")
@@ -139,7 +141,7 @@ def test_the_recovery_point_of_a_topic_that_goes_meanwhile_is_not_the_next_ones(
     assert broker.written() in (None, 0)
 
 
-def test_what_the_disk_refused_once_is_written_soon(broker: Broker) -> None:
+def test_a_checkpoint_that_the_disk_refused_once_is_written_soon(broker: Broker) -> None:
     """Until then a leader appends nothing."""
     broker.checkpointer.start(broker.bench.runtime.scope("tasks"))
     broker.partition.truncate_to(Offset(1), "a test's")
@@ -245,7 +247,7 @@ def test_old_segments_are_removed_some_in_a_turn(
     assert logs[0] == f"{50:020d}.log"
 
 
-def test_a_log_that_was_begun_anew_keeps_what_lies_below_an_earlier_start(broker: Broker) -> None:
+def test_a_log_that_was_begun_anew_keeps_records_below_an_earlier_start(broker: Broker) -> None:
     log = broker.partition.log
     log.config = LogConfig(segment_bytes=100)
     log.truncate_fully_and_start_at(Offset(1))

@@ -85,7 +85,7 @@ def test_a_name_that_no_client_may_give_is_no_topic_of_a_command(name: str) -> N
         ({"assigned_replicas": (ME, NodeId(-1))}, E.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_what_a_leadership_may_say(fields: dict[str, Any], error: ErrorCode) -> None:
+def test_the_valid_fields_of_a_leadership(fields: dict[str, Any], error: ErrorCode) -> None:
     assert find_fault(replace(SOUND, **fields)) is error
 
 

@@ -46,7 +46,7 @@ LOG = [Facts(10, 20), Facts(20, 30), Facts(30, 40), Facts(40, 45)]
         (10, 45, 999, (10, 10, 0, 0)),
     ],
 )
-def test_what_may_be_cleaned(
+def test_the_part_of_a_log_that_may_be_cleaned(
     first_dirty: int, safe_end: int, newest_ms: int | None, found: tuple[int, int, int, int]
 ) -> None:
     part = dirty_part(LOG, first_dirty, safe_end_offset=safe_end, newest_timestamp_ms=newest_ms)
@@ -89,7 +89,7 @@ def test_the_dirtiest_log_is_cleaned_first(
     [(1_000, 1_000, [4]), (200, 1_000, [2, 2]), (199, 1_000, [1] * 4), (50, 1_000, [1] * 4),
      (1_000, 20, [2, 2]), (1_000, 9, [1] * 4)],
 )  # fmt: skip
-def test_what_stays_of_several_segments_goes_into_one(
+def test_remaining_records_of_several_segments_go_into_one(
     max_bytes: int, max_offsets: int, counts: list[int]
 ) -> None:
     found = groups(LOG, max_bytes=max_bytes, max_offsets=max_offsets)

@@ -218,7 +218,7 @@ def test_a_cut_that_the_disk_refused_is_not_forgotten_when_its_leader_is_named_a
     assert values(partition) == [b"a", b"b", b"c"]
 
 
-def test_a_log_that_ends_where_its_leaders_begins_starts_over_there_and_says_so_to_the_disk_first(
+def test_a_log_that_ends_at_its_leaders_start_starts_over_there_once_that_is_on_disk(
     make_bench: MakeBench,
 ) -> None:
     """Retention removed the start of epoch 2: the leader answers its log start as end of epoch 1.
@@ -413,7 +413,7 @@ DEPOSED = [(0, "a"), (0, "x"), (0, "y")]
 ELECTED = [(0, "a"), (1, "p"), (1, "q"), (1, "r")]
 
 
-def test_a_batch_above_the_epoch_that_is_followed_is_not_appended_nor_what_comes_after_it(
+def test_a_batch_above_the_followed_epoch_is_not_appended_nor_batches_after_it(
     make_bench: MakeBench,
 ) -> None:
     bench = make_bench()
@@ -442,7 +442,7 @@ def test_a_follower_that_was_answered_by_a_deposed_leader_ends_with_the_new_ones
     assert values(partition) == [b"a", b"p", b"q", b"r"]
 
 
-def test_without_fencing_a_follower_takes_what_a_later_epochs_leader_has(
+def test_without_fencing_a_follower_takes_records_of_a_later_epochs_leader(
     make_bench: MakeBench,
 ) -> None:
     bench = make_bench(Preset.V3)

@@ -55,7 +55,7 @@ def known(cache: MetadataCache) -> list[TopicPartition]:
         ),
     ],
 )
-def test_what_a_full_update_does_not_list_is_forgotten(
+def test_topics_that_a_full_update_does_not_list_are_forgotten(
     listed: tuple[PartitionMetadata, ...],
     left: list[TopicPartition],
     removed: tuple[TopicPartition, ...],
@@ -66,7 +66,7 @@ def test_what_a_full_update_does_not_list_is_forgotten(
     assert known(cache) == left
 
 
-def test_what_an_update_that_is_not_full_does_not_list_stays() -> None:
+def test_topics_that_a_partial_update_does_not_list_stay() -> None:
     cache = MetadataCache()
     cache.update(update(1, of(T0), of(U0)))
     assert cache.update(update(2, of(U0))) == ()

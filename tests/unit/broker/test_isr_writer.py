@@ -162,7 +162,7 @@ def state_of(partition: Partition) -> tuple[tuple[NodeId, ...], int, bool]:
     return partition.isr, partition.partition_epoch, partition.proposal() is not None
 
 
-def test_the_controller_is_told_every_members_incarnation(make_scene: Callable) -> None:
+def test_the_controller_gets_every_members_broker_epoch(make_scene: Callable) -> None:
     scene = make_scene(Preset.FENCED)
     (request,) = ask(scene, accept).asked
     assert request.broker_epoch == OWN_EPOCH
@@ -209,7 +209,7 @@ def test_a_partition_that_the_controller_does_not_know_yet_is_asked_for_again(
     assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
 
 
-def test_after_a_lost_answer_the_leader_adopts_what_is_written(make_scene: Callable) -> None:
+def test_after_a_lost_answer_the_leader_adopts_the_written_isr(make_scene: Callable) -> None:
     scene = make_scene(Preset.FENCED)
     scene.make_znode((ME, TWO, THREE), sets=1)
     ask(scene, lose, refuse(E.INVALID_UPDATE_VERSION))
@@ -276,7 +276,7 @@ def test_on_a_conflict_other_data_leaves_the_isr_as_it_was(make_scene: Callable)
     assert notifications(scene) == 0
 
 
-def test_a_state_that_cannot_be_read_says_nothing_of_what_was_written_before(
+def test_a_malformed_state_does_not_decide_an_earlier_write_without_answer(
     make_scene: Callable,
 ) -> None:
     """The answer was lost, then the znode was damaged: once repaired it may be as proposed."""

@@ -35,7 +35,7 @@ def isr_after(*updates: UpdateMetadataRequest) -> tuple[int, ...]:
     return found.isr
 
 
-def test_what_came_later_stays_when_a_late_copy_arrives() -> None:
+def test_later_metadata_stays_when_a_late_copy_arrives() -> None:
     assert isr_after(update(1, 2, (0, 1)), update(1, 3, (0, 1, 2)), update(1, 2, (0, 1))) == (
         0,
         1,
@@ -51,5 +51,5 @@ def test_a_new_controller_begins_its_numbers_anew() -> None:
     assert isr_after(update(1, 9, (0, 1)), update(2, 1, (0,))) == (0,)
 
 
-def test_an_earlier_controllers_copy_is_late_whatever_its_number() -> None:
+def test_an_earlier_controllers_copy_is_late_even_with_a_higher_number() -> None:
     assert isr_after(update(2, 1, (0,)), update(1, 9, (0, 1))) == (0,)

@@ -148,7 +148,7 @@ def test_it_is_cleaned_again_once_enough_was_written(broker: Broker) -> None:
     assert broker.checkpoint() == active
 
 
-def test_what_is_not_committed_or_not_on_the_disk_is_not_cleaned(broker: Broker) -> None:
+def test_records_not_committed_or_not_on_the_disk_are_not_cleaned(broker: Broker) -> None:
     broker.produce(30)
     broker.commit(9)
     broker.run()
@@ -265,7 +265,7 @@ def test_where_the_disk_did_not_keep_the_bytes_nothing_is_made_of_them(broker: B
     assert [event.detail["what"] for event in met] == ["batch at 0: CRC-32C does not match"]
 
 
-def test_what_a_full_disk_refuses_is_tried_again(broker: Broker) -> None:
+def test_a_pass_that_a_full_disk_refuses_is_tried_again(broker: Broker) -> None:
     broker.produce(30)
     broker.commit()
     disk = broker.bench.ports.files._disk  # type: ignore[attr-defined]
@@ -278,7 +278,7 @@ def test_what_a_full_disk_refuses_is_tried_again(broker: Broker) -> None:
     assert len(broker.offsets()) < 10
 
 
-def test_a_restart_goes_on_from_what_was_written(broker: Broker) -> None:
+def test_a_restart_goes_on_from_the_written_checkpoint(broker: Broker) -> None:
     broker.produce(30)
     broker.commit()
     broker.run()

@@ -125,7 +125,7 @@ def test_acks_all_is_refused_below_min_insync_replicas_and_acks_one_is_not(
     assert partition.high_watermark == 0, "frozen while the ISR is too small"
 
 
-def test_a_minimum_above_the_replication_factor_commits_what_all_replicas_have(
+def test_a_minimum_above_the_replication_factor_commits_records_of_all_replicas(
     make_bench: MakeBench,
 ) -> None:
     bench = make_bench()

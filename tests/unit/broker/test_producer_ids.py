@@ -150,7 +150,7 @@ def test_nobody_waits_for_ever_for_a_zookeeper_that_cannot_be_reached(scene: Sce
         b'{"version":1,"broker":0,"block_start":"0","block_end":"9223372036854775000"}',
     ],
 )
-def test_what_cannot_be_read_or_continued_gives_no_ids_and_is_traced(
+def test_a_block_that_cannot_be_read_or_continued_gives_no_ids_and_is_traced(
     scene: Scene, data: bytes
 ) -> None:
     scene.write(data)

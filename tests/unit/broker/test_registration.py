@@ -119,7 +119,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.mark.parametrize("method", ["ensure_path", "create", "exists"])
 @pytest.mark.parametrize("error", [NoNode, NotEmpty, TooLarge, CoordinationError, ConnectionLost])
-def test_whatever_zookeeper_answers_the_broker_tries_again(
+def test_the_broker_tries_again_after_any_error_of_zookeeper(
     scene: Scene, method: str, error: type[CoordinationError]
 ) -> None:
     """The parent of the registration may be removed just when it is needed (NoNode)."""
@@ -224,7 +224,7 @@ def test_many_changed_isrs_are_announced_a_part_at_a_time(
 
 
 @pytest.mark.parametrize("name", ["..", "../../secret", "a/b", "", "a b", "x" * 300])
-def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
+def test_a_config_change_of_a_topic_with_an_invalid_name_is_traced_and_skipped(
     scene: Scene, name: str
 ) -> None:
     scene.put(
@@ -254,7 +254,7 @@ def test_a_config_change_of_a_topic_that_may_not_be_is_told_and_skipped(
     assert told.detail["where"] == f"{znodes.CONFIG_CHANGES}/config_change_0"
 
 
-def test_what_is_set_by_hand_for_brokers_acts_and_garbage_leaves_what_was_known(
+def test_broker_configs_set_by_hand_act_and_garbage_leaves_the_known_ones(
     scene: Scene,
 ) -> None:
     read: list[str | None] = []

@@ -339,7 +339,7 @@ def test_a_late_command_of_the_deleted_topic_does_not_touch_the_new_one(
 
 
 @pytest.mark.parametrize("deletes", [True, False])
-def test_a_late_copy_does_not_bring_back_what_was_stopped_since(
+def test_a_late_copy_does_not_bring_back_replicas_stopped_since(
     make_broker: Callable[..., Broker], deletes: bool
 ) -> None:
     broker = make_broker()
@@ -354,7 +354,9 @@ def test_a_late_copy_does_not_bring_back_what_was_stopped_since(
     assert broker.role() == ("leader", 3)
 
 
-def test_commands_of_every_kind_tell_what_is_late(make_broker: Callable[..., Broker]) -> None:
+def test_commands_of_every_kind_decide_which_copies_are_late(
+    make_broker: Callable[..., Broker],
+) -> None:
     broker = make_broker()
     broker.carry_out(lisr(replace(command(ME, 0), topic_id=ID_B), number=3))
     broker.carry_out(update(number=8))
@@ -420,7 +422,7 @@ def test_a_late_copy_does_not_take_the_place_of_a_command_that_the_disk_refused(
     assert broker.role() == ("leader", 4), "the controller got no answer, and sent it again"
 
 
-def test_a_stop_makes_late_what_the_disk_refused_before(
+def test_a_stop_makes_a_command_late_that_the_disk_refused_before(
     broker_without_room: Callable[..., Broker],
 ) -> None:
     broker = broker_without_room(stop(4, delete=False, number=8))
@@ -431,7 +433,7 @@ def test_a_stop_makes_late_what_the_disk_refused_before(
     assert broker.role() == ("follower", 4)
 
 
-def test_a_deletion_forgets_what_the_disk_refused_before(
+def test_a_deletion_forgets_a_command_that_the_disk_refused_before(
     broker_without_room: Callable[..., Broker],
 ) -> None:
     broker = broker_without_room(stop(4, delete=True, number=8))
@@ -473,7 +475,7 @@ def test_strays_are_deleted_once_a_full_update_leaves_their_topic_out(
     assert list_strays(broker.bench.ports.files) == []
 
 
-def test_what_a_first_command_does_not_list_is_deleted_where_a_full_update_had_left_it_out_before(
+def test_replicas_that_an_init_command_lacks_are_deleted_if_a_full_update_lacked_them_before(
     make_broker: Callable[..., Broker],
 ) -> None:
     """A power loss had undone the removal of its folder."""
@@ -486,7 +488,7 @@ def test_what_a_first_command_does_not_list_is_deleted_where_a_full_update_had_l
 
 
 @pytest.mark.parametrize(("preset", "strays"), [(Preset.FENCED, 1), (Preset.V3, 0)])
-def test_an_init_command_takes_what_it_does_not_list_out_of_service(
+def test_an_init_command_takes_unlisted_replicas_out_of_service(
     make_broker: Callable[..., Broker], preset: Preset, strays: int
 ) -> None:
     broker = make_broker(preset)
@@ -665,7 +667,7 @@ def test_a_disk_that_refuses_to_delete_strays_ends_nothing(
 
 
 @pytest.mark.parametrize("topic", ["t", "t" * 249])
-def test_a_deletion_told_again_is_done_only_once_nothing_is_left(
+def test_a_repeated_deletion_is_done_only_once_nothing_is_left(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
     broker, at = make_broker(), TopicPartition(topic, 0)
@@ -866,7 +868,7 @@ def test_a_command_of_many_deletions_lists_the_data_folder_once(
     assert len(listed) == 2
 
 
-def test_a_command_of_many_partitions_forgets_what_was_checkpointed_of_earlier_ones_at_once(
+def test_a_command_of_many_partitions_forgets_checkpoints_of_earlier_ones_at_once(
     make_broker: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = make_broker()

@@ -30,7 +30,7 @@ FORGOTTEN_MS = WINDOW_MS * WINDOWS
         pytest.param([(0, 10), (11_000, 20)], [(11_000, 20)], id="forgotten"),
     ],
 )
-def test_what_passes_is_counted_by_the_second(
+def test_bytes_are_counted_by_the_second(
     passed: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> None:
     counted: Windows = ()
@@ -53,7 +53,7 @@ def test_what_passes_is_counted_by_the_second(
         pytest.param([(0, 1)], 0, 0, True, id="nothing is allowed"),
     ],
 )
-def test_a_quota_is_exceeded_by_the_mean_of_what_is_remembered(
+def test_a_quota_is_exceeded_by_the_mean_of_the_remembered_seconds(
     windows: list[tuple[int, int]], limit: int, now_ms: int, expected: bool
 ) -> None:
     counted = tuple(Window(*each) for each in windows)

@@ -49,12 +49,12 @@ def test_the_defaults_are_accepted() -> None:
         {"control_allowed_networks": "10.0.0.1/8"},
     ],
 )
-def test_what_others_could_not_read_or_reach_is_refused(setting: dict[str, Any]) -> None:
+def test_settings_that_others_could_not_read_or_reach_are_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         BrokerSettings(node_id=NodeId(1), **setting)
 
 
-def test_what_clients_hold_takes_nothing_from_followers() -> None:
+def test_limits_of_clients_take_nothing_from_followers() -> None:
     settings = BrokerSettings(
         1, max_connections=7, max_connections_per_ip=2, queued_max_request_bytes=2**27
     )

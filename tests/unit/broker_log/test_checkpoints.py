@@ -163,7 +163,7 @@ def test_an_entry_that_could_not_be_forgotten_for_certain_is_still_listed(machin
 
 
 @given(st.dictionaries(st.tuples(st.text(), st.integers(0, 2**31)), st.integers(0, 2**63 - 1)))
-def test_whatever_is_written_can_be_read(
+def test_every_written_checkpoint_can_be_read(
     new_machine: Any, written: dict[tuple[str, int], int]
 ) -> None:
     """One row that the reader refused would cost every partition its offset."""
@@ -321,7 +321,7 @@ def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:
     assert parse_partition_folder(name) == expected
 
 
-def test_folders_are_listed_by_what_they_are(machine: Any) -> None:
+def test_folders_are_listed_by_their_kind(machine: Any) -> None:
     for name in ("t-1", "t-0", "t-2", "u-0"):
         machine.files.make_folder(name)
     assert rename_aside(machine.files, "t-2", "-delete") == "t-2.0-delete"

@@ -161,7 +161,7 @@ def test_refused_checkpoint_leaves_no_temporary_file(machine: Any) -> None:
 @pytest.mark.parametrize("config", [SMALL, ONE_SEGMENT])
 @pytest.mark.parametrize("count", range(1, 12))
 @pytest.mark.parametrize("operation", list(DiskOperation))
-def test_truncation_that_met_an_error_is_done_or_undone_and_the_log_stays_true(
+def test_a_truncation_with_an_error_is_done_or_undone_and_the_log_stays_true(
     new_machine: Any, tools: Any, operation: DiskOperation, count: int, config: LogConfig
 ) -> None:
     """The count-th operation fails, whichever that is."""
@@ -323,7 +323,7 @@ def test_want_of_a_descriptor_for_a_sync_is_no_sync_that_failed(
     assert log.recovery_point == 10
 
 
-def test_a_sync_that_failed_stays_failed_whatever_a_flush_beside_it_meets(
+def test_a_failed_sync_stays_failed_though_a_flush_beside_it_has_another_error(
     new_machine: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = new_machine(ONE_SEGMENT)

@@ -86,7 +86,7 @@ def test_a_log_with_a_long_name_is_deleted_on_a_real_disk(
     files.close()
 
 
-def test_long_topics_that_begin_alike_are_told_apart() -> None:
+def test_long_topics_that_begin_alike_have_different_folders() -> None:
     names = {topic_aside("t" * 240 + end) for end in ("a", "b", "ab")}
     assert len(names) == 3
 
@@ -105,12 +105,12 @@ def test_folders_that_were_set_aside_under_whole_long_names_are_still_known(mach
      ("t" * 250, 0), ("t" * 249, 100_000), ("t" * 245, 2**31 - 1), ("t", 2**31), ("t", 10**10),
      ("a\n", 0), ("a~b", 0)],
 )  # fmt: skip
-def test_what_cannot_be_a_folder_of_its_own_cannot_be_hosted(topic: str, number: int) -> None:
+def test_a_name_without_a_folder_of_its_own_cannot_be_hosted(topic: str, number: int) -> None:
     assert not can_be_hosted(TopicPartition(topic, number))
 
 
 @pytest.mark.parametrize(
     ("topic", "number"), [("t" * 249, 99_999), ("t" * 244, 2**31 - 1), ("a.b_c-1", 3), ("...", 0)]
 )
-def test_what_fits_can_be_hosted(topic: str, number: int) -> None:
+def test_a_name_that_fits_can_be_hosted(topic: str, number: int) -> None:
     assert can_be_hosted(TopicPartition(topic, number))

@@ -164,7 +164,9 @@ def test_a_read_outside_the_log_is_out_of_range(ten: Log, offset: int) -> None:
     assert refused.value.error is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_reads_by_index_find_what_reads_of_the_tail_find(new_machine: Any, tools: Any) -> None:
+def test_reads_by_index_find_the_records_that_reads_of_the_tail_find(
+    new_machine: Any, tools: Any
+) -> None:
     """The same log, once with every batch in memory, once freshly opened."""
     machine = new_machine(LogConfig(segment_bytes=1500, index_interval_bytes=150))
     log, _ = machine.open()
@@ -194,7 +196,7 @@ def test_a_view_stays_readable_when_its_segment_is_removed(new_machine: Any, too
     assert view.file_range() is not None  # of the file itself, whatever became of its name
 
 
-def test_what_a_truncation_cut_from_a_view_reads_as_zeros(log: Log, tools: Any) -> None:
+def test_bytes_that_a_truncation_cut_from_a_view_read_as_zeros(log: Log, tools: Any) -> None:
     tools.append(log, b"a")
     tools.append(log, b"b")
     view = log.read(Offset(0), 1000, Offset(2)).records
@@ -221,7 +223,7 @@ def test_truncation_cuts_whole_batches(ten: Log, tools: Any, to: int, end: int, 
     assert tools.append(ten, b"new") == end
 
 
-def test_truncation_drops_the_epochs_of_what_it_cut(log: Log, tools: Any) -> None:
+def test_truncation_drops_the_epochs_of_its_cut_records(log: Log, tools: Any) -> None:
     for epoch in (1, 2, 4):
         tools.append(log, b"a", b"b", epoch=epoch)
     log.truncate_to(Offset(3))
@@ -337,7 +339,7 @@ def test_a_log_that_starts_over_at_its_end_or_beyond_keeps_nothing_and_goes_on_t
     assert machine.names(".log") == [f"{start:020d}.log"]
 
 
-def test_what_a_log_that_started_over_had_goes_once_its_start_is_on_the_disk(
+def test_old_segments_of_a_log_that_started_over_go_once_its_start_is_on_the_disk(
     new_machine: Any, tools: Any
 ) -> None:
     machine = new_machine(LogConfig(segment_bytes=200))
@@ -391,7 +393,7 @@ def test_the_first_record_not_older_than_a_timestamp_is_found(new_machine: Any, 
 # ---------------------------------------------------------------- flushing and leaving
 
 
-def test_flush_raises_the_recovery_point_to_what_was_appended_before(
+def test_flush_raises_the_recovery_point_to_the_log_end_at_its_begin(
     machine: Any, log: Log, tools: Any
 ) -> None:
     tools.append(log, b"a", epoch=1)

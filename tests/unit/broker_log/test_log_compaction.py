@@ -182,7 +182,7 @@ def test_a_follower_takes_a_compacted_log_over(machine: Any, new_machine: Any) -
 
 
 @pytest.mark.parametrize("held", range(1, 70, 7))
-def test_a_follower_goes_on_within_what_its_leader_compacted(
+def test_a_follower_goes_on_within_its_leaders_compacted_batch(
     held: int, machine: Any, new_machine: Any
 ) -> None:
     log = filled(machine)
@@ -223,7 +223,7 @@ def test_batches_with_records_that_overlap_are_refused_still(machine: Any) -> No
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_every_codec_is_compacted_and_stays_what_it_was(codec: int, machine: Any) -> None:
+def test_a_compacted_batch_keeps_its_codec(codec: int, machine: Any) -> None:
     log = machine.open()[0]
     for number in range(20):
         produce(log, (b"k", b"v%d" % number), (b"own-%d" % number, b"x" * 40), codec=codec)
@@ -290,7 +290,9 @@ def test_nothing_beyond_the_safe_end_counts(machine: Any) -> None:
 
 
 @pytest.mark.parametrize("keys_max", [1, 2, 5])
-def test_what_has_no_room_is_cleaned_by_later_passes(keys_max: int, machine: Any) -> None:
+def test_keys_without_room_in_the_map_are_cleaned_by_later_passes(
+    keys_max: int, machine: Any
+) -> None:
     log = filled(machine)
     before = records_of(log)
     first_dirty, ends = 0, []
@@ -519,7 +521,7 @@ appends = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(appends=appends, seed=st.integers(0, 2**32))
-def test_whatever_is_written_the_newest_stays(
+def test_the_newest_record_of_each_key_stays(
     appends: list[list[tuple[bytes, bytes | None]]], seed: int, new_machine: Any
 ) -> None:
     machine = new_machine(COMPACTED)

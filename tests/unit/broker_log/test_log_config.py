@@ -94,7 +94,7 @@ def use(machine: Any, tools: Any) -> None:
 
 
 @pytest.mark.parametrize("key", TOPIC_CONFIG_KEYS.values(), ids=lambda key: key.name)
-def test_a_log_works_with_whatever_a_topic_may_set(
+def test_a_log_works_with_every_valid_topic_configuration(
     key: TopicConfigKey, new_machine: Callable[..., Any], tools: Any
 ) -> None:
     @FEW

@@ -165,7 +165,7 @@ def _other_boot(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("lose", [_empty_folder, _other_boot])
-def test_what_one_folder_may_have_lost_is_told_of_the_broker(
+def test_a_possible_loss_of_one_folder_counts_for_the_broker(
     broker: Broker, lose: Callable[[Broker], None]
 ) -> None:
     broker.create(A, B)

@@ -19,9 +19,7 @@ from highwater_core.ids import Offset
 from tests.support.open_logs import open_log
 
 
-def test_a_views_file_range_is_what_it_reads_even_after_retention(
-    tmp_path: Path, tools: Any
-) -> None:
+def test_a_views_file_range_has_its_bytes_even_after_retention(tmp_path: Path, tools: Any) -> None:
     files = RealFileSystem(tmp_path)
     config = LogConfig(segment_bytes=200, retention_bytes=0)
     log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
@@ -129,7 +127,7 @@ def test_a_segment_whose_file_has_gone_is_not_made_anew(tmp_path: Path, tools: A
     files.close()
 
 
-def test_what_is_being_sent_stays_readable_when_its_log_is_deleted(
+def test_records_being_sent_stay_readable_when_their_log_is_deleted(
     tmp_path: Path, tools: Any
 ) -> None:
     files = RealFileSystem(tmp_path)

@@ -239,7 +239,7 @@ def damage(broker: Broker, data: st.DataObject, high_watermark: int) -> int:
 
 
 @given(st.data())
-def test_no_death_during_recovery_makes_a_broker_forget_what_it_lost(
+def test_no_death_during_recovery_makes_a_broker_forget_a_loss(
     make_broker: Any, tools: Any, data: st.DataObject
 ) -> None:
     high_watermark = data.draw(st.sampled_from([0, HIGH_WATERMARK]), "checkpointed")
@@ -486,7 +486,7 @@ def bad_inputs(broker: Any) -> list[str]:
     return [detail["where"] for kind, detail in broker.trace.events if kind is _BAD_INPUT]
 
 
-def test_a_checkpoint_keeps_what_it_says_of_a_log_until_a_replica_has_it(
+def test_a_checkpoint_keeps_the_offset_of_a_log_until_a_replica_opens_it(
     make_broker: Any, tools: Any
 ) -> None:
     """Between the two the disk may refuse the topic's id: then the log is closed again."""

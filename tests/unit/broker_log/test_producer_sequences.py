@@ -69,7 +69,7 @@ OVER_THE_END = (batch(MAX_SEQUENCE - 1, 1, last_offset=103),)
         (OVER_THE_END, 0, MAX_SEQUENCE - 1, 1, OVER_THE_END[0]),
     ],
 )
-def test_what_becomes_of_a_batch(
+def test_the_outcome_of_a_batch(
     known: Remembered,
     producer_epoch: int,
     first: int,

@@ -97,7 +97,9 @@ def test_after_the_last_sequence_comes_0(machine: Any) -> None:
     assert send(log, MAX_SEQUENCE - 1, 4) == (0, 4, 0)
 
 
-def test_a_follower_knows_what_its_leader_knows(machine: Any, new_machine: Any, tools: Any) -> None:
+def test_a_follower_knows_the_same_producers_as_its_leader(
+    machine: Any, new_machine: Any, tools: Any
+) -> None:
     leader, _ = machine.open()
     for sequence in range(0, 12, 2):
         send(leader, sequence, 2)
@@ -131,7 +133,7 @@ def test_batches_without_a_producer_cost_no_look_at_producers(
 # ---------------------------------------------------------------- cuts
 
 
-def test_what_is_cut_is_forgotten_and_may_be_sent_again(small: Any) -> None:
+def test_truncated_batches_are_forgotten_and_may_be_sent_again(small: Any) -> None:
     log, _ = small.open()
     for sequence in range(6):
         send(log, sequence)

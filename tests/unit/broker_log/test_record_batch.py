@@ -58,7 +58,7 @@ def test_stamping_sets_offset_and_epoch_and_keeps_the_crc() -> None:
 
 
 @pytest.mark.parametrize("data", [BATCH[:40], BATCH[:-1], BATCH[:-1] + b"\xff"])
-def test_what_the_format_calls_bad_the_log_refuses(data: bytes) -> None:
+def test_the_log_refuses_malformed_batches(data: bytes) -> None:
     with pytest.raises(LogRefused) as refused:
         split_batches(data)
     assert refused.value.error is ErrorCode.CORRUPT_MESSAGE
@@ -91,7 +91,9 @@ def refusal(data: bytes, config: LogConfig = CONFIG, now_ms: int = NOW_MS) -> Er
         (43, ">q", 9, ErrorCode.INVALID_RECORD),  # producer id
     ],
 )
-def test_what_no_client_may_write(position: int, layout: str, value: int, error: ErrorCode) -> None:
+def test_batches_that_clients_may_not_write(
+    position: int, layout: str, value: int, error: ErrorCode
+) -> None:
     assert refusal(changed(BATCH, position, layout, value)) is error
 
 

@@ -53,7 +53,7 @@ def test_a_clean_stop_scans_nothing(new_machine: Any, tools: Any) -> None:
     assert (report.clean, report.scanned_bytes, report.repairs) == (True, 0, ())
 
 
-def test_only_what_follows_the_recovery_point_is_scanned(new_machine: Any, tools: Any) -> None:
+def test_only_records_after_the_recovery_point_are_scanned(new_machine: Any, tools: Any) -> None:
     machine = filled(new_machine, tools)
     machine.run(machine.log.flush())
     tools.append(machine.log, b"later", epoch=9)
@@ -66,7 +66,7 @@ def test_only_what_follows_the_recovery_point_is_scanned(new_machine: Any, tools
     assert report.repairs == ()
 
 
-def test_a_power_loss_keeps_what_was_flushed(new_machine: Any, tools: Any) -> None:
+def test_a_power_loss_keeps_flushed_records(new_machine: Any, tools: Any) -> None:
     machine = filled(new_machine, tools)
     machine.run(machine.log.flush())
     flushed = tools.all_bytes(machine.log)

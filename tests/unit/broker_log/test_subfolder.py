@@ -24,7 +24,7 @@ def test_all_that_is_done_in_a_folder_stays_in_it(machine: Machine) -> None:
     assert (inner.list(""), whole.list("")) == ([], ["d0", "other"])
 
 
-def test_what_is_synced_in_a_folder_survives_a_power_loss(machine: Machine) -> None:
+def test_files_synced_in_a_folder_survive_a_power_loss(machine: Machine) -> None:
     inner = Subfolder(machine.files, "d0")
     inner.make_folder("")
     machine.run(machine.files.sync_folder(""))

@@ -118,7 +118,7 @@ def test_appends_and_retention_may_come_between_two_steps(new_machine: Any, tool
     st.sampled_from(HOW),
     st.integers(0, 40),
 )
-def test_it_finds_what_reading_all_records_in_order_finds(
+def test_it_finds_the_same_record_as_reading_all_in_order(
     new_machine: Any,
     tools: Any,
     batches: list[list[int]],

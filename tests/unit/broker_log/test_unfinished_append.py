@@ -51,12 +51,12 @@ def test_whole_batches_behind_a_bad_one_are_found(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("next_offset", [41, 39, 40 + (1 << 32)])
-def test_what_does_not_continue_the_log_is_none(next_offset: int) -> None:
+def test_a_batch_that_does_not_continue_the_log_is_no_unfinished_append(next_offset: int) -> None:
     assert not is_unfinished_append(ONE[:-1], next_offset)
     assert not is_unfinished_append(ONE[:8], next_offset)
 
 
-def test_what_has_another_magic_is_none() -> None:
+def test_a_batch_of_another_magic_is_no_unfinished_append() -> None:
     assert not is_unfinished_append(ONE[:16] + b"\0" + ONE[17:30], 40)
 
 
@@ -80,7 +80,9 @@ def test_records_that_look_like_batches_cost_no_more_than_the_bound(
     assert is_unfinished_append(torn, 40)
 
 
-def test_what_is_longer_than_any_append_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_longer_than_any_append_is_no_unfinished_append(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(unfinished_append, "LONGEST_BYTES", len(ONE) - 2)
     assert not is_unfinished_append(ONE[:-1], 40)
     assert is_unfinished_append(ONE[:-2], 40)
