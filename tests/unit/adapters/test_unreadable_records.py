@@ -80,7 +80,7 @@ def fetch_of(*, by_id: bool = False) -> FetchRequest:
     return FetchRequest(NodeId(1), 0, 1, 1 << 20, items, BrokerEpoch(1 if by_id else -1))
 
 
-def told(response: FetchResponse) -> list[tuple[ErrorCode, int]]:
+def errors_and_lengths(response: FetchResponse) -> list[tuple[ErrorCode, int]]:
     return [(each.error, len(each.records)) for each in response.partitions]
 
 
@@ -130,7 +130,7 @@ def test_records_that_the_disk_refuses_cost_their_partition_only(
         before, ranges_before = open_descriptors(), FileRange.open_count
         for _ in range(2):
             answer = await transport.call(endpoint, "f", fetch_of(by_id=by_id), 5000)
-            assert told(answer) == isolated(length)
+            assert errors_and_lengths(answer) == isolated(length)
             assert answer.partitions[2].records == os.pread(sound, length, 0)
             assert answer.partitions[1].high_watermark == -1
         assert FileRange.open_count == ranges_before
@@ -151,7 +151,7 @@ def test_a_client_gets_the_error_in_every_version(segments: tuple[int, int]) -> 
             frame = await exchange(endpoint, asked)
             _, answer = decode_response(frame, request, version)
             assert isinstance(answer, FetchResponse)
-            assert told(answer) == isolated(100)
+            assert errors_and_lengths(answer) == isolated(100)
 
     lead(body, profile=VERSION_PROFILE)
 
@@ -208,7 +208,7 @@ def test_a_file_that_fails_under_sendfile_costs_one_connection_once(
             await transport.call(endpoint, "f", fetch_of(), 5000)
         for connection in "fgf":
             answer = await transport.call(endpoint, connection, fetch_of(), 5000)
-            assert told(answer) == isolated(TWICE)
+            assert errors_and_lengths(answer) == isolated(TWICE)
         assert FileRange.open_count == ranges_before
 
     lead(body)
@@ -229,10 +229,10 @@ def test_all_that_waits_behind_a_file_that_fails_is_read_the_next_time(
         with pytest.raises(CallFailed):
             await transport.call(endpoint, "f", fetch_of(), 5000)
         answer = await transport.call(endpoint, "f", fetch_of(), 5000)
-        assert told(answer) == [(ErrorCode.KAFKA_STORAGE_ERROR, 0)] * 3
+        assert errors_and_lengths(answer) == [(ErrorCode.KAFKA_STORAGE_ERROR, 0)] * 3
         leader.views["last"] = FileView(sound, 0, LARGE)
         answer = await transport.call(endpoint, "f", fetch_of(), 5000)
-        assert told(answer)[2] == (ErrorCode.NONE, LARGE)
+        assert errors_and_lengths(answer)[2] == (ErrorCode.NONE, LARGE)
 
     lead(body)
 
@@ -281,7 +281,7 @@ def test_records_before_a_bad_place_in_a_file_are_still_sent_from_it(
         before = UnreadableFrom(bad, 0, LARGE, 0)  # whoever reads it fails
         leader.views = dict.fromkeys(NAMES, before)
         answer = await transport.call(endpoint, "f", fetch_of(), 5000)
-        assert told(answer) == [(ErrorCode.NONE, LARGE)] * 3
+        assert errors_and_lengths(answer) == [(ErrorCode.NONE, LARGE)] * 3
 
     lead(body)
 
@@ -297,7 +297,9 @@ def test_a_file_that_was_shortened_by_hand_costs_one_connection_once(
         leader.views = {"first": view, BAD: UnreadableFrom(bad, 0, TWICE, LARGE), "last": view}
         with pytest.raises(CallFailed):
             await transport.call(endpoint, "f", fetch_of(), 5000)
-        assert told(await transport.call(endpoint, "f", fetch_of(), 5000)) == isolated(TWICE)
+        assert errors_and_lengths(
+            await transport.call(endpoint, "f", fetch_of(), 5000)
+        ) == isolated(TWICE)
 
     lead(body)
 

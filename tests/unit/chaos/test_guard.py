@@ -110,7 +110,7 @@ POINT = FailPoint.BEFORE_TRUNCATION
         (f.LimitBandwidth(*LINK, 500, 1_000), False),
     ],
 )
-def test_what_is_as_bad_as_a_node_that_is_out_counts_beside_one_that_is_down(
+def test_a_fault_as_bad_as_a_node_that_is_out_counts_beside_one_that_is_down(
     fault: f.Fault, is_out: bool
 ) -> None:
     beside = plan(Step(0, f.Kill("broker-0", 5_000)), Step(500, fault))

@@ -41,7 +41,7 @@ def test_nodes_accept_the_least_and_the_most(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_what_nodes_refuse_is_out_of_bounds(kind: str, name: str) -> None:
+def test_settings_that_nodes_refuse_are_out_of_bounds(kind: str, name: str) -> None:
     """Nodes refuse less than these bounds do: a retry every 0 ms, for one."""
     least, most = NODE_SETTINGS[kind][name]
     for refused in (least - 1, -2, *([] if most is None else [most + 1])):

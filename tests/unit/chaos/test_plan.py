@@ -96,7 +96,7 @@ def test_a_plan_is_read_back_as_it_was_written_byte_for_byte() -> None:
     assert encode_plan(decode_plan(text)) == text
 
 
-def test_equal_plans_have_equal_bytes_in_whatever_order_their_settings_were_given() -> None:
+def test_equal_plans_have_equal_bytes_in_any_order_of_their_settings() -> None:
     other = msgspec.structs.replace(
         WHOLE, topology=PlanTopology(2, 1, broker_settings={"segment_bytes": 99, "segment_ms": 2})
     )
@@ -183,7 +183,7 @@ def test_a_plan_that_cannot_be_run_is_refused_and_the_message_says_why(change: C
         (f.KillClient("c1"), "step 1, kill_client: there is no client 'c1'"),
     ],
 )
-def test_what_a_fault_cannot_be_done_with_is_told(fault: f.Fault, says: str) -> None:
+def test_impossible_fields_of_a_fault_are_reported(fault: f.Fault, says: str) -> None:
     assert problems_of(Plan(1, steps=(Step(0, fault),))) == [says]
 
 
@@ -228,7 +228,7 @@ def test_the_clients_of_the_plan_can_be_killed(client: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"title": "no seed"}', b"\xff"])
-def test_what_is_no_plan_is_refused(text: bytes) -> None:
+def test_a_file_that_is_no_plan_is_refused(text: bytes) -> None:
     with pytest.raises(BadPlan, match="plan: "):
         decode_plan(text)
 

@@ -161,7 +161,7 @@ def test_all_names_that_nodes_allow_may_be_in_a_plan(name: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else f.fault_name(value),
 )
-def test_what_no_fault_can_do_is_refused(fault: f.Fault, says: str) -> None:
+def test_impossible_faults_are_refused(fault: f.Fault, says: str) -> None:
     assert problems_of(step(fault)) == [f"step 1, {f.fault_name(fault)}: {says}"]
 
 
@@ -177,7 +177,7 @@ def test_what_no_fault_can_do_is_refused(fault: f.Fault, says: str) -> None:
     ],
     ids=f.fault_name,
 )
-def test_what_is_just_possible_is_not(fault: f.Fault) -> None:
+def test_faults_that_are_just_possible_are_not_refused(fault: f.Fault) -> None:
     assert problems_of(step(fault)) == []
 
 
@@ -187,7 +187,7 @@ def test_a_step_waits_for_events_that_nodes_trace() -> None:
     assert told == [[], ["step 1, kill: it waits for 'log_cut', which no node traces"]]
 
 
-def test_clients_refuse_what_a_plan_may_not_have_in_flight() -> None:
+def test_clients_refuse_more_in_flight_than_a_plan_may_have() -> None:
     assert client_settings.MAX_IN_FLIGHT == MAX_IN_FLIGHT
 
 

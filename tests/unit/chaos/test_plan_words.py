@@ -85,7 +85,7 @@ def test_every_kind_of_fault_has_words(kind: type[f.Fault]) -> None:
         ),
     ],
 )
-def test_a_step_says_when_and_what(step: Step, words: str) -> None:
+def test_a_steps_words_have_its_time_and_its_fault(step: Step, words: str) -> None:
     assert say_step(step) == words
 
 

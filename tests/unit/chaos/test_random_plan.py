@@ -50,7 +50,7 @@ def test_groups_and_idempotent_producers_come_up_in_some_plans() -> None:
     }  # fmt: skip
 
 
-def test_what_is_asked_for_is_in_the_plan() -> None:
+def test_the_kinds_asked_for_are_in_the_plan() -> None:
     plan = drawn(wanted(3, preset=Preset.V3, brokers=5, controllers=3, duration_ms=20_000))
     assert (plan.seed, plan.quiet_after_ms) == (3, 20_000)
     topology = plan.topology
@@ -101,7 +101,7 @@ def test_clusters_of_any_size_have_plans(brokers: int, controllers: int) -> None
         assert problems_of(plan) == []
 
 
-def test_no_two_faults_of_whole_nodes_meet_on_one_node() -> None:
+def test_no_two_faults_of_whole_nodes_overlap_on_one_node() -> None:
     for seed in range(CHUNK):
         found = spans(drawn(wanted(seed, is_guarded=False)))
         whole = [each for each in found if hasattr(each[2].do, "node")]
@@ -252,7 +252,7 @@ def is_explained_by_few(steps: Iterable[Step], *, brokers: int, controllers: int
     """
     needed: list[set[str]] = []  # of each at least one must be out
     for number, step in enumerate(steps):
-        needed += what_must_be_out(step.do, number)
+        needed += nodes_that_must_be_out(step.do, number)
     nodes = sorted(set().union(*needed)) if needed else []
     sets = chain.from_iterable(
         combinations(nodes, size) for size in range(brokers + controllers + 1)
@@ -265,7 +265,7 @@ def is_explained_by_few(steps: Iterable[Step], *, brokers: int, controllers: int
     )
 
 
-def what_must_be_out(fault: f.Fault, number: int) -> list[set[str]]:
+def nodes_that_must_be_out(fault: f.Fault, number: int) -> list[set[str]]:
     def name(words: str) -> str:
         return f"{words} #{number}" if " " in words else words
 

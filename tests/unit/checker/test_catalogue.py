@@ -33,7 +33,7 @@ def test_every_row_breaks_invariants_that_exist_and_gives_a_reason_for_each() ->
         assert row.in_a_trace
 
 
-def test_v3_may_break_just_what_the_rows_with_a_trigger_break() -> None:
+def test_v3_may_break_just_the_invariants_of_rows_with_a_trigger() -> None:
     historical = [row for row in CATALOGUE if row.trigger and not row.planted]
     for name in INVARIANTS:
         rows = tuple(row.number for row in historical if name in row.breaks)

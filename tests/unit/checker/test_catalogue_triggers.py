@@ -663,7 +663,7 @@ def test_every_row_with_a_trigger_has_its_stories() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: f"row {story.row} {story.invariant}")
-def test_what_happened_to_another_partition_names_no_row(story: Story) -> None:
+def test_events_of_another_partition_name_no_row(story: Story) -> None:
     if story.row == 15 and "registered" in story.steps:
         return  # a broker's registration concerns every partition
     trace = list(story.steps.values())
@@ -675,7 +675,7 @@ LOSES_RECORDS = [story for story in STORIES if story.row in PROMISES[Preset.V3][
 
 
 @pytest.mark.parametrize("story", LOSES_RECORDS, ids=lambda story: f"row {story.row}")
-def test_what_lost_a_record_of_the_offsets_topic_names_lost_commits(story: Story) -> None:
+def test_a_lost_record_of_the_offsets_topic_explains_lost_commits(story: Story) -> None:
     """Found: under v3 a lost commit (I14) had no row."""
     trace = [
         replace(each, topic=OFFSETS_TOPIC) if each.topic == "t" else each

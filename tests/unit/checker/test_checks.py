@@ -130,7 +130,7 @@ def elected(leader: int, leader_epoch: int) -> TraceEvent:
     )
 
 
-def test_one_leader_per_epoch_passes_also_when_it_is_told_twice() -> None:
+def test_one_leader_per_epoch_passes_also_when_it_is_reported_twice() -> None:
     events = [elected(1, 0), became_leader(1, 0), became_leader(1, 0), became_leader(2, 1)]
     assert check_leader_uniqueness(events).findings == ()
 

@@ -30,14 +30,14 @@ def judged(folder: Path, *lines: bytes) -> Verdict:
     return judge_run(run)
 
 
-def said(verdict: Verdict) -> list[tuple[str, str, str]]:
+def findings_in(verdict: Verdict) -> list[tuple[str, str, str]]:
     found = (finding for check in verdict.checks for finding in check.findings)
     return [(each.invariant, each.topic, each.operation) for each in found]
 
 
 def test_the_last_committed_offset_is_fetched(tmp_path: Path) -> None:
     verdict = judged(tmp_path, *COMMITTED, fetched(2))
-    assert said(verdict) == []
+    assert findings_in(verdict) == []
     (check,) = [each for each in verdict.checks if "I14" in each.check]
     assert check.examined == 1
 
@@ -45,7 +45,7 @@ def test_the_last_committed_offset_is_fetched(tmp_path: Path) -> None:
 def test_an_acknowledged_commit_that_is_gone_is_found(tmp_path: Path) -> None:
     verdict = judged(tmp_path, *COMMITTED, fetched(1))
     assert verdict.outcome is Outcome.FAIL
-    assert said(verdict) == [("I14", "t", "g1's fetch_committed 2")]
+    assert findings_in(verdict) == [("I14", "t", "g1's fetch_committed 2")]
 
 
 def test_commits_without_their_beginning_make_no_run_greener(tmp_path: Path) -> None:

@@ -85,14 +85,14 @@ BEFORE = (leads(0, 0, 0, (0, 1, 2)), commits(0, 0, 5))
         pytest.param((TOPIC_GONE, leads(1, 1, 0, (1, 2))), [], id="the topic was deleted"),
     ],
 )
-def test_what_was_committed_before_an_epoch_is_asked_of_its_leader_and_its_first_isr(
+def test_records_committed_before_an_epoch_are_required_of_its_leader_and_first_isr(
     events: tuple[TraceEvent, ...], found: list[tuple[str, int]]
 ) -> None:
     result = check_committed_before((*BEFORE, *events))
     assert [(each.invariant, each.offset) for each in result.findings] == found
 
 
-def test_what_was_committed_in_one_life_of_a_topic_is_asked_in_that_life_alone() -> None:
+def test_records_committed_in_one_life_of_a_topic_are_required_in_that_life_alone() -> None:
     first, second = TopicId("A"), TopicId("B")
     before = [replace(event, topic_id=first) for event in BEFORE]
     made_again = [

@@ -78,7 +78,7 @@ def test_a_member_is_judged_only_where_its_log_can_but_have_grown(
     ("own", "others", "examined"), [("A", "B", 1), ("A", "", 1), ("B", "A", 0)],
     ids=["is told", "is told, another's is not", "is not told"],
 )  # fmt: skip
-def test_a_life_of_a_deleted_topic_is_judged_by_what_is_told_of_it(
+def test_a_life_of_a_deleted_topic_is_judged_by_its_own_events(
     own: str, others: str, examined: int
 ) -> None:
     first = TopicId("A")
@@ -141,7 +141,7 @@ def test_a_successor_that_begins_with_all_that_was_acknowledged_passes() -> None
         ),
     ],
 )
-def test_what_a_deposed_leader_acknowledged_and_its_successor_lacks_is_found(
+def test_records_of_a_deposed_leader_that_its_successor_lacks_are_found(
     logs: list[ReplicaLog], why: str
 ) -> None:
     began = [*BEGAN, event(EventKind.BECAME_LEADER, 1, 2, 2, high_watermark=2)]

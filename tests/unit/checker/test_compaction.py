@@ -97,7 +97,7 @@ def test_in_a_topic_that_is_not_compacted_nothing_may() -> None:
         ([0, 3, 5], [3, 4, 5], 4),
     ],
 )
-def test_replicas_that_are_compacted_apart_agree_but_for_what_is_succeeded(
+def test_replicas_compacted_apart_agree_but_for_superseded_records(
     one: list[int], other: list[int], differs_at: int | None
 ) -> None:
     result = check_replica_equality([log_of(one), log_of(other, broker=1)])
@@ -167,7 +167,7 @@ COMPACTED, ADVANCED = EventKind.LOG_COMPACTED, EventKind.HIGH_WATERMARK_ADVANCED
         ),
     ],
 )
-def test_nothing_is_compacted_by_what_is_not_committed(
+def test_an_uncommitted_record_removes_no_older_one(
     events: list[TraceEvent], examined: int, found: list[int]
 ) -> None:
     result = check_compactions(events)

@@ -59,7 +59,7 @@ def read(folder: Path, batch: bytes) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_what_clients_compress_is_read(tmp_path: Path, name: str) -> None:
+def test_batches_that_clients_compress_are_read(tmp_path: Path, name: str) -> None:
     codec, compress = CODECS[name]
     packed = bytes(compress(plain_records()))  # type: ignore[call-overload]
     assert read(tmp_path, batch_of(codec, packed)) == VALUES
@@ -67,7 +67,9 @@ def test_what_clients_compress_is_read(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", CODECS)
 @pytest.mark.parametrize("damage", ["cut", "nothing", "garbage"])
-def test_what_cannot_be_unpacked_is_told(tmp_path: Path, name: str, damage: str) -> None:
+def test_a_batch_that_cannot_be_unpacked_is_reported(
+    tmp_path: Path, name: str, damage: str
+) -> None:
     codec, compress = CODECS[name]
     packed = bytes(compress(plain_records()))  # type: ignore[call-overload]
     left = {"cut": packed[:-7], "nothing": b"", "garbage": b"\xfe" * 40}[damage]
@@ -76,13 +78,13 @@ def test_what_cannot_be_unpacked_is_told(tmp_path: Path, name: str, damage: str)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_that_nobody_knows_is_told(tmp_path: Path, codec: int) -> None:
+def test_an_unknown_codec_is_reported(tmp_path: Path, codec: int) -> None:
     with pytest.raises(UnreadableRecords, match=f"no codec has the number {codec}"):
         read(tmp_path, batch_of(codec, plain_records()))
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_what_unpacks_to_more_than_the_bound_is_told(
+def test_a_batch_that_unpacks_to_more_than_the_bound_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(compression, "UNPACKED_MAX_BYTES", 1_000_000)

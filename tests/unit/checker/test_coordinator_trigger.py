@@ -78,7 +78,7 @@ def test_a_load_or_an_unload_out_of_its_term_names_the_row(
     assert named(*steps, partition=4) == ""
 
 
-def test_the_planted_mistakes_of_a_row_exist_and_break_what_the_row_breaks() -> None:
+def test_the_planted_mistakes_of_a_row_exist_and_break_its_invariants() -> None:
     for row in CATALOGUE:
         for name in row.planted:
             assert set(row.breaks) <= set(PLANTED[name].breaks)

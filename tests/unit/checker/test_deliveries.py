@@ -26,7 +26,7 @@ INVOKE, OK, FAIL = OperationType.INVOKE, OperationType.OK, OperationType.FAIL
 VALUES = ("a", "b", "c", "d")
 
 
-def told(
+def event_of(
     process: str, function: str, offset: int, kind: OperationType = OK, partition: int = 0
 ) -> HistoryEvent:
     value = "g" if function in (ASSIGNED, COMMIT) else "v"
@@ -34,20 +34,20 @@ def told(
 
 
 def assigned(process: str, offset: int = -1, generation: int = 1) -> HistoryEvent:
-    event = told(process, ASSIGNED, offset)
+    event = event_of(process, ASSIGNED, offset)
     return replace(event, generation=generation, operation_id=generation)
 
 
 def read(process: str, *offsets: int) -> list[HistoryEvent]:
-    return [told(process, POLL, each) for each in offsets]
+    return [event_of(process, POLL, each) for each in offsets]
 
 
 def commit(process: str, offset: int) -> HistoryEvent:
-    return told(process, COMMIT, offset, INVOKE)
+    return event_of(process, COMMIT, offset, INVOKE)
 
 
 def reset(process: str, offset: int) -> HistoryEvent:
-    return told(process, RESET, offset)
+    return event_of(process, RESET, offset)
 
 
 def history(*parts: HistoryEvent | Sequence[HistoryEvent]) -> list[HistoryEvent]:
@@ -82,7 +82,7 @@ ALL = (assigned("m0"), read("m0", 0, 1, 2, 3))
         ),  # another client's commits do not count
     ],
 )
-def test_what_is_committed_was_delivered_once(parts: Sequence[HistoryEvent]) -> None:
+def test_records_below_committed_offsets_were_delivered_once(parts: Sequence[HistoryEvent]) -> None:
     assert check_deliveries(history(*parts), ACKNOWLEDGED, [LOG]).findings == ()
 
 
@@ -102,7 +102,7 @@ def test_what_is_committed_was_delivered_once(parts: Sequence[HistoryEvent]) -> 
         ((*ALL, reset("m0", 1), read("m0", 0)), 0, "m0 was to go on at 1"),
     ],
 )
-def test_what_no_member_got_and_what_one_got_again_is_found(
+def test_records_that_no_member_got_or_one_got_again_are_found(
     parts: Sequence[HistoryEvent], offset: int, says: str
 ) -> None:
     (found,) = check_deliveries(history(*parts), ACKNOWLEDGED, [LOG]).findings
@@ -110,7 +110,7 @@ def test_what_no_member_got_and_what_one_got_again_is_found(
     assert says in found.message
 
 
-def test_only_what_is_acknowledged_and_in_a_log_of_the_only_life_is_asked_for() -> None:
+def test_only_acknowledged_records_in_a_log_of_the_only_life_are_required() -> None:
     events = history(assigned("m0"), commit("m0", 4))
 
     def missed(acknowledged: Sequence[Acknowledged], *logs: ReplicaLog) -> list[int]:
@@ -125,5 +125,5 @@ def test_only_what_is_acknowledged_and_in_a_log_of_the_only_life_is_asked_for() 
     assert missed(made_again, LOG) == []
 
 
-def test_deliveries_and_what_was_asked_for_are_examined() -> None:
+def test_deliveries_and_required_records_are_examined() -> None:
     assert check_deliveries(history(*ALL, commit("m0", 3)), ACKNOWLEDGED, [LOG]).examined == 7

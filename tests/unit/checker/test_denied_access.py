@@ -32,7 +32,7 @@ LOG = "segments/broker-1/t-0"
         (".", "final_look.json: unreadable: Permission denied"),
     ],
 )
-def test_what_may_not_be_read_is_told_and_is_no_loss(
+def test_a_file_without_read_access_is_reported_and_is_no_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, denied: str, told: str
 ) -> None:
     """Found: a traceback, or of a log's folder an empty log, which lacked all its records."""

@@ -104,7 +104,7 @@ def test_a_wrong_answer_is_found(found: Probe, says: str) -> None:
     ],
     ids=["deposed", "in another epoch", "another incarnation", "silent"],
 )
-def test_nothing_is_said_of_a_broker_that_did_not_lead_throughout(looks: Any) -> None:
+def test_nothing_is_reported_of_a_broker_that_did_not_lead_throughout(looks: Any) -> None:
     errs = probe(6, error="OFFSET_OUT_OF_RANGE", high_watermark=-1)
     result = checked(probe(6), errs, looks=looks)
     assert (result.findings, result.examined) == ((), 0)

@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run")
 
 
-def said(verdict: Verdict) -> str:
+def reasons_of(verdict: Verdict) -> str:
     return "\n".join(verdict.reasons)
 
 
@@ -36,7 +36,7 @@ def said(verdict: Verdict) -> str:
     ["history/p0.jsonl", "history/admin.jsonl", "trace/broker-1-1.jsonl", LOOKS, EXCUSED.name],
 )  # fmt: skip
 @pytest.mark.parametrize("is_emptied", [True, False])
-def test_a_file_whose_end_is_gone_is_told(run: Path, name: str, is_emptied: bool) -> None:
+def test_a_file_whose_end_is_gone_is_reported(run: Path, name: str, is_emptied: bool) -> None:
     """Found: a producer whose history was empty had nothing to be asked for, and all passed."""
     write(run / "history" / "admin.jsonl", SENT.replace(b'"p0"', b'"admin"'))
     write(run / LOOKS, encode_look(Look(99, {0: broker(0), 1: broker(1)})) + b"\n")
@@ -48,17 +48,17 @@ def test_a_file_whose_end_is_gone_is_told(run: Path, name: str, is_emptied: bool
     write(run / name, left)
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert f"{name}: {len(left)} bytes, where {len(whole)} were written" in said(verdict)
+    assert f"{name}: {len(left)} bytes, where {len(whole)} were written" in reasons_of(verdict)
 
 
-def test_a_file_of_the_list_that_is_gone_is_told(run: Path) -> None:
+def test_a_missing_file_of_the_list_is_reported(run: Path) -> None:
     """Found: without the history of its last start a client passed with the records before it."""
     write(run / "history" / "p0.2.jsonl", b"")
     write(run / FILES.name, FILES.encode(written_files(run)))
     assert judge_run(run).outcome is Outcome.PASS
     (run / "history" / "p0.2.jsonl").unlink()
     verdict = judge_run(run)
-    assert (verdict.outcome, said(verdict)) == (
+    assert (verdict.outcome, reasons_of(verdict)) == (
         Outcome.UNKNOWN,
         "segments decode: history/p0.2.jsonl is missing",
     )
@@ -76,7 +76,7 @@ EVIDENCE = (
 
 
 @pytest.mark.parametrize("name", EVIDENCE)
-def test_a_file_that_changed_after_the_run_is_told_though_its_size_is_the_same(
+def test_a_file_that_changed_after_the_run_is_reported_though_its_size_is_the_same(
     run: Path, name: str
 ) -> None:
     """Found: an unmet requirement was edited into a met one, and the run passed."""
@@ -87,15 +87,15 @@ def test_a_file_that_changed_after_the_run_is_told_though_its_size_is_the_same(
     write(run / name, bytes([whole[0] ^ 0x20]) + whole[1:])
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert f"{name}: its content is not what was written" in said(verdict)
+    assert f"{name}: its content is not what was written" in reasons_of(verdict)
 
 
-def test_a_file_that_was_added_after_the_run_is_told(run: Path) -> None:
+def test_a_file_that_was_added_after_the_run_is_reported(run: Path) -> None:
     write(run / FILES.name, FILES.encode(written_files(run)))
     write(run / "history" / "p1.jsonl", b"")
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "history/p1.jsonl was not there when the run ended" in said(verdict)
+    assert "history/p1.jsonl was not there when the run ended" in reasons_of(verdict)
 
 
 def test_a_list_of_the_first_format_has_sizes_alone(run: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_list_of_the_first_format_has_sizes_alone(run: Path) -> None:
     write(run / "history" / "p1.jsonl", b"")
     assert judge_run(run).outcome is Outcome.PASS
     (run / "history" / "c0.jsonl").write_bytes(b"")
-    assert "history/c0.jsonl: 0 bytes, where " in said(judge_run(run))
+    assert "history/c0.jsonl: 0 bytes, where " in reasons_of(judge_run(run))
 
 
 @pytest.mark.parametrize("list_of_files", [b"{}", b'{"promises.json": 1}'])
@@ -124,4 +124,4 @@ def test_a_list_without_digests_proves_nothing_of_a_run_that_promised_one(
     write(run / FILES.name, list_of_files)
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "files.json: it lacks digests of files of evidence" in said(verdict)
+    assert "files.json: it lacks digests of files of evidence" in reasons_of(verdict)

@@ -118,7 +118,7 @@ def test_generations_of_a_group_that_was_deleted_begin_anew() -> None:
     assert deleted_groups(moved) == frozenset()
 
 
-def test_what_members_were_told_and_what_they_committed_is_examined() -> None:
+def test_assignments_and_commits_of_members_are_examined() -> None:
     events = history(*TAKEN_OVER, commit("m1"), commit("m0", kind=FAIL), commit("c0"))
     assert check_generations(events).examined == 3
     assert has_members(events)

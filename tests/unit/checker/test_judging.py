@@ -53,13 +53,13 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run")
 
 
-def said(verdict: Verdict) -> str:
+def reasons_of(verdict: Verdict) -> str:
     return "\n".join(verdict.reasons)
 
 
 def test_a_sound_run_passes_by_all_its_checks(run: Path) -> None:
     verdict = judge_run(run)
-    assert verdict.outcome is Outcome.PASS, said(verdict)
+    assert verdict.outcome is Outcome.PASS, reasons_of(verdict)
     assert len(verdict.checks) == 13
     assert all(check.examined for check in verdict.checks)
 
@@ -70,7 +70,7 @@ def test_the_verdict_is_the_same_wherever_the_folder_is(run: Path, tmp_path: Pat
     assert judge_run(copied) == judge_run(run)
 
 
-def test_what_is_judged_changes_nothing_in_the_folder(run: Path) -> None:
+def test_judging_changes_nothing_in_the_folder(run: Path) -> None:
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     judge_run(run)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
@@ -81,7 +81,9 @@ def test_what_is_judged_changes_nothing_in_the_folder(run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["promises.json", "requirements.json", "final_look.json"])
 @pytest.mark.parametrize("damage", ["gone", "half", "other", "no text"])
-def test_a_document_that_is_missing_or_damaged_is_told(run: Path, name: str, damage: str) -> None:
+def test_a_document_that_is_missing_or_damaged_is_reported(
+    run: Path, name: str, damage: str
+) -> None:
     path = run / name
     content = path.read_bytes()
     if damage == "gone":
@@ -91,7 +93,7 @@ def test_a_document_that_is_missing_or_damaged_is_told(run: Path, name: str, dam
         path.write_bytes(changed[damage])
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert name in said(verdict)
+    assert name in reasons_of(verdict)
 
 
 HISTORIES: dict[str, tuple[bytes, str]] = {
@@ -122,13 +124,13 @@ HISTORIES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("content", "what"), HISTORIES.values(), ids=list(HISTORIES))
-def test_a_damaged_history_is_told_and_its_run_is_no_pass(
+def test_a_damaged_history_is_reported_and_its_run_is_no_pass(
     run: Path, content: bytes, what: str
 ) -> None:
     (run / "history" / "p0.jsonl").write_bytes(content)
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert what in said(verdict)
+    assert what in reasons_of(verdict)
 
 
 @pytest.mark.parametrize(
@@ -145,15 +147,15 @@ def test_a_file_that_is_gone_takes_no_finding_with_it(run: Path, name: str, what
     (run / name).unlink()
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert what in said(verdict)
+    assert what in reasons_of(verdict)
 
 
 @pytest.mark.parametrize("name", ["snapshots.jsonl", "probes.jsonl", "watched.json"])
-def test_a_file_that_the_run_wrote_besides_and_is_gone_is_told(run: Path, name: str) -> None:
+def test_a_missing_file_that_the_run_listed_is_reported(run: Path, name: str) -> None:
     """Found: its check was dropped without a word."""
     promise(run, kept=(name,))
     verdict = judge_run(run)
-    assert (verdict.outcome, said(verdict)) == (
+    assert (verdict.outcome, reasons_of(verdict)) == (
         Outcome.UNKNOWN,
         f"segments decode: {name} is missing",
     )
@@ -163,14 +165,14 @@ def test_a_file_that_the_run_wrote_besides_and_is_gone_is_told(run: Path, name: 
     ("later", "missing"),
     [(["p0.3"], "p0.2"), (["p0.2", "p0.4", "p0.999999999"], "p0.3"), (["admin.2"], "admin")],
 )
-def test_a_start_of_a_client_without_a_history_is_told(
+def test_a_start_of_a_client_without_a_history_is_reported(
     run: Path, later: list[str], missing: str
 ) -> None:
     for process in later:
         (run / "history" / f"{process}.jsonl").write_bytes(b"")
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert f"every start of a client left a history: there is none of ['{missing}']" in said(
+    assert f"every start of a client left a history: there is none of ['{missing}']" in reasons_of(
         verdict
     )
 
@@ -178,7 +180,7 @@ def test_a_start_of_a_client_without_a_history_is_told(
 def test_partitions_that_were_read_are_compared_by_their_names(run: Path) -> None:
     """Found: they were counted, and one of another topic stood in for one that was lost."""
     promise(run, topics=(PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 2)))
-    assert "not read: ['u-0']" in said(judge_run(run))
+    assert "not read: ['u-0']" in reasons_of(judge_run(run))
 
 
 def test_without_a_look_at_the_end_nothing_is_asked_of_it(run: Path) -> None:
@@ -201,21 +203,21 @@ def leave_behind(run: Path, isr: tuple[NodeId, ...]) -> None:
 
 def test_of_replicas_out_of_the_isr_nothing_is_asked_where_they_may_stay_so(run: Path) -> None:
     leave_behind(run, (NodeId(0),))
-    assert "I1: t-0, offset 0, broker 1" in said(judge_run(run))
+    assert "I1: t-0, offset 0, broker 1" in reasons_of(judge_run(run))
     promise(run, only_in_sync=True)
     verdict = judge_run(run)
-    assert verdict.outcome is Outcome.PASS, said(verdict)
+    assert verdict.outcome is Outcome.PASS, reasons_of(verdict)
     leave_behind(run, BOTH)
-    assert "I1: t-0, offset 0, broker 1" in said(judge_run(run))
+    assert "I1: t-0, offset 0, broker 1" in reasons_of(judge_run(run))
 
 
 def test_of_partitions_without_a_leader_nothing_is_asked_where_they_may_stay_so(run: Path) -> None:
     write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, {0: None, 1: broker(1)})))
-    assert "no replica of its partition was read" in said(judge_run(run))
+    assert "no replica of its partition was read" in reasons_of(judge_run(run))
     promise(run, only_in_sync=True)
     verdict = judge_run(run)
     assert not [finding for check in verdict.checks for finding in check.findings]
-    assert "every replica of every partition was read" not in said(verdict)
+    assert "every replica of every partition was read" not in reasons_of(verdict)
     assert verdict.outcome is Outcome.UNKNOWN, "nothing was examined"
 
 
@@ -225,7 +227,7 @@ def test_a_damaged_last_line_is_torn_only_where_it_has_no_end(run: Path, name: s
         file.write(b'{"half": \n')
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert f"{Path(name).name}: line " in said(verdict)
+    assert f"{Path(name).name}: line " in reasons_of(verdict)
 
 
 @pytest.mark.parametrize(
@@ -237,18 +239,18 @@ def test_a_damaged_last_line_is_torn_only_where_it_has_no_end(run: Path, name: s
         ([0, 1, 2], ""),
     ],
 )
-def test_a_gap_in_a_traces_numbers_is_told(run: Path, numbers: list[int], what: str) -> None:
+def test_a_gap_in_a_traces_numbers_is_reported(run: Path, numbers: list[int], what: str) -> None:
     path = run / "trace" / "broker-1-1.jsonl"
     (event,) = decode_events([path.read_bytes()])
     lines = (encode_event(replace(event, seq=number)) + b"\n" for number in numbers)
     path.write_bytes(b"".join(lines))
     verdict = judge_run(run)
     expected = f"segments decode: node 1, incarnation 1: {what}" if what else ""
-    assert said(verdict) == expected
+    assert reasons_of(verdict) == expected
     assert verdict.outcome is (Outcome.UNKNOWN if what else Outcome.PASS)
 
 
-def test_a_log_that_starts_above_what_retention_let_go_of_is_told(run: Path) -> None:
+def test_a_log_start_above_the_traced_retention_is_reported(run: Path) -> None:
     """Found: a start that rose for no reason hid acknowledged records that were lost."""
     segment(run, 1).write_bytes(b"")
     replica = replace(broker(1).replicas[0], log_start_offset=Offset(1))
@@ -256,15 +258,17 @@ def test_a_log_that_starts_above_what_retention_let_go_of_is_told(run: Path) -> 
     write(run / FINAL_LOOK.name, FINAL_LOOK.encode(look))
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "t-0 of broker 1: it starts at 1, and no trace says that retention" in said(verdict)
+    assert "t-0 of broker 1: it starts at 1, and no trace says that retention" in reasons_of(
+        verdict
+    )
     path = run / "trace" / "broker-0-1.jsonl"
     (event,) = decode_events([path.read_bytes()])
     moved = replace(event, seq=1, kind=EventKind.LOG_START_MOVED, offset=1, detail={})
     path.write_bytes(path.read_bytes() + encode_event(moved) + b"\n")
-    assert "it starts at" not in said(judge_run(run))
+    assert "it starts at" not in reasons_of(judge_run(run))
 
 
-def test_what_an_earlier_topic_of_the_name_let_go_of_explains_no_start(run: Path) -> None:
+def test_retention_of_an_earlier_topic_of_the_name_explains_no_start(run: Path) -> None:
     segment(run, 1).write_bytes(b"")
     replica = replace(broker(1).replicas[0], log_start_offset=Offset(1))
     look = Look(99, {0: broker(0), 1: replace(broker(1), replicas=(replica,))})
@@ -280,14 +284,14 @@ def test_what_an_earlier_topic_of_the_name_let_go_of_explains_no_start(run: Path
         of_life = replace(moved, seq=2, ts_ns=8, topic_id=topic_id)
         lines = (replace(led, topic_id=first), begun, of_life)
         path.write_bytes(b"".join(encode_event(each) + b"\n" for each in lines))
-        assert ("it starts at 1" in said(judge_run(run))) is is_told
+        assert ("it starts at 1" in reasons_of(judge_run(run))) is is_told
 
 
-def test_a_history_of_no_process_is_told(run: Path) -> None:
+def test_a_history_of_no_process_is_reported(run: Path) -> None:
     (run / "history" / "c0.bak.jsonl").write_bytes(READ)
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "c0.bak.jsonl: no process has such a name" in said(verdict)
+    assert "c0.bak.jsonl: no process has such a name" in reasons_of(verdict)
 
 
 def test_half_a_line_of_a_client_that_was_killed_is_nothing(run: Path) -> None:
@@ -297,7 +301,7 @@ def test_half_a_line_of_a_client_that_was_killed_is_nothing(run: Path) -> None:
 
 
 @pytest.mark.parametrize("attributes", [0, 3, 4], ids=["garbage", "lz4", "zstd"])
-def test_records_that_cannot_be_decoded_are_told(run: Path, attributes: int) -> None:
+def test_records_that_cannot_be_decoded_are_reported(run: Path, attributes: int) -> None:
     batch = bytearray(build_batch([(None, b"v" * 30, 1)], 0, 0))
     struct.pack_into(">h", batch, 21, attributes)
     batch[61:] = b"\xff" * len(batch[61:])
@@ -305,11 +309,13 @@ def test_records_that_cannot_be_decoded_are_told(run: Path, attributes: int) -> 
     segment(run, 1).write_bytes(bytes(batch))
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "t-0 of broker 1: batch at 0: " in said(verdict)
+    assert "t-0 of broker 1: batch at 0: " in reasons_of(verdict)
 
 
 @pytest.mark.parametrize("key", [None, b"k"], ids=["no key", "short key"])
-def test_a_control_batch_whose_key_names_no_marker_is_told(run: Path, key: bytes | None) -> None:
+def test_a_control_batch_whose_key_names_no_marker_is_reported(
+    run: Path, key: bytes | None
+) -> None:
     """Found: the key was unpacked without asking for its size, and there was no verdict."""
     batch = bytearray(build_batch([(key, b"v0", 1)], 0, 0))
     struct.pack_into(">h", batch, 21, 1 << 5)
@@ -317,7 +323,7 @@ def test_a_control_batch_whose_key_names_no_marker_is_told(run: Path, key: bytes
     segment(run, 1).write_bytes(bytes(batch))
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "t-0 of broker 1: batch at 0: " in said(verdict)
+    assert "t-0 of broker 1: batch at 0: " in reasons_of(verdict)
 
 
 BARE_EVENTS = (
@@ -329,7 +335,7 @@ BARE_EVENTS = (
 
 
 @pytest.mark.parametrize("kind", BARE_EVENTS)
-def test_an_event_without_the_details_of_its_kind_is_told(run: Path, kind: EventKind) -> None:
+def test_an_event_without_the_details_of_its_kind_is_reported(run: Path, kind: EventKind) -> None:
     """Found: checks of compaction and of coordinators read them, and there was no verdict."""
     path = run / "trace" / "broker-0-1.jsonl"
     (led,) = decode_events([path.read_bytes()])
@@ -337,15 +343,15 @@ def test_an_event_without_the_details_of_its_kind_is_told(run: Path, kind: Event
     path.write_bytes(path.read_bytes() + encode_event(bare) + b"\n")
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert f"broker-0-1.jsonl: line 2: {kind} without its " in said(verdict)
+    assert f"broker-0-1.jsonl: line 2: {kind} without its " in reasons_of(verdict)
 
 
-def test_a_replicas_folder_that_is_gone_is_told(run: Path) -> None:
+def test_a_replicas_missing_folder_is_reported(run: Path) -> None:
     shutil.rmtree(segment(run, 1).parent)
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "t-0 of broker 1: it has no folder" in said(verdict)
-    assert "not read: ['t-0@1']" in said(verdict)
+    assert "t-0 of broker 1: it has no folder" in reasons_of(verdict)
+    assert "not read: ['t-0@1']" in reasons_of(verdict)
 
 
 DAMAGED_LOGS: dict[str, tuple[Damage, str]] = {
@@ -369,33 +375,33 @@ def test_a_log_that_is_not_whole_fails_its_run(run: Path, damage: Damage, invari
     "name", ["history/p0.jsonl", "trace/broker-0-1.jsonl", "snapshots.jsonl", "promises.json",
              f"segments/broker-1/t-0/{SEGMENT}"]
 )  # fmt: skip
-def test_what_is_no_file_is_told(run: Path, name: str) -> None:
+def test_an_entry_that_is_no_file_is_reported(run: Path, name: str) -> None:
     path = run / name
     path.unlink(missing_ok=True)
     path.mkdir()
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert "directory" in said(verdict)
+    assert "directory" in reasons_of(verdict)
 
 
 @pytest.mark.parametrize(
     "name", ["history/p0.jsonl", "trace/broker-0-1.jsonl", "snapshots.jsonl", "promises.json",
              f"segments/broker-1/t-0/{SEGMENT}"]
 )  # fmt: skip
-def test_a_pipe_in_the_place_of_a_file_is_told(run: Path, name: str) -> None:
+def test_a_pipe_in_the_place_of_a_file_is_reported(run: Path, name: str) -> None:
     """Found: the judge waited for its writer for ever."""
     path = run / name
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert "not a regular file" in said(verdict)
+    assert "not a regular file" in reasons_of(verdict)
 
 
 def test_a_kept_file_whose_name_is_too_long_is_missing(run: Path) -> None:
     """Found: the system's refusal of the name ended the judge."""
     promise(run, kept=("x" * 5_000,))
-    assert "xxx is missing" in said(judge_run(run))
+    assert "xxx is missing" in reasons_of(judge_run(run))
 
 
 def test_more_partitions_than_a_cluster_can_have_are_no_promise(run: Path) -> None:
@@ -403,11 +409,11 @@ def test_more_partitions_than_a_cluster_can_have_are_no_promise(run: Path) -> No
     promise(run, topics=(PromisedTopic("t", 10**12, 2),))
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "promises.json: wrong: " in said(verdict)
+    assert "promises.json: wrong: " in reasons_of(verdict)
 
 
 @pytest.mark.parametrize("name", [LOOKS, FINAL_LOOK.name])
-def test_lines_of_evidence_are_found_beside_what_cannot_be_read(run: Path, name: str) -> None:
+def test_lines_of_evidence_are_found_beside_unreadable_ones(run: Path, name: str) -> None:
     """Found: a folder in a trace's place, or a look nested too deep, ended `judge --json`."""
     (run / name).write_bytes(b'{"a":' * 100_000 + b"\n")
     (run / "trace" / "x.jsonl").mkdir()
@@ -416,23 +422,26 @@ def test_lines_of_evidence_are_found_beside_what_cannot_be_read(run: Path, name:
     assert "trace/broker-0-1.jsonl" in [line.file for line in lines]
 
 
-def test_a_line_that_is_nested_too_deep_is_told(run: Path) -> None:
+def test_a_line_that_is_nested_too_deep_is_reported(run: Path) -> None:
     path = run / "trace" / "broker-0-1.jsonl"
     deep = b'{"detail":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     path.write_bytes(deep + path.read_bytes())
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "broker-0-1.jsonl: line 1" in said(verdict)
+    assert "broker-0-1.jsonl: line 1" in reasons_of(verdict)
 
 
 # ---------------------------------------------------------------- the run's documents
 
 
-def test_what_a_runner_required_and_missed_leaves_the_run_unknown(run: Path) -> None:
+def test_an_unmet_requirement_leaves_the_run_unknown(run: Path) -> None:
     missed = (Requirement("the leader changed", False, "it did not"),)
     write(run / REQUIREMENTS.name, REQUIREMENTS.encode(missed))
     verdict = judge_run(run)
-    assert (verdict.outcome, said(verdict)) == (Outcome.UNKNOWN, "the leader changed: it did not")
+    assert (verdict.outcome, reasons_of(verdict)) == (
+        Outcome.UNKNOWN,
+        "the leader changed: it did not",
+    )
 
 
 def promise(run: Path, **changes: object) -> None:
@@ -444,12 +453,12 @@ def promise(run: Path, **changes: object) -> None:
 def test_too_few_acknowledged_records_leave_the_run_unknown(run: Path) -> None:
     promise(run, least_acknowledged=2)
     verdict = judge_run(run)
-    assert said(verdict) == "at least 2 records were acknowledged: 1"
+    assert reasons_of(verdict) == "at least 2 records were acknowledged: 1"
 
 
-def test_a_later_format_is_told(run: Path) -> None:
+def test_a_later_format_is_reported(run: Path) -> None:
     promise(run, format_version=9)
-    assert "of a later format, 9" in said(judge_run(run))
+    assert "of a later format, 9" in reasons_of(judge_run(run))
 
 
 def test_a_producer_without_acks_all_was_promised_nothing(run: Path) -> None:
@@ -464,24 +473,24 @@ def test_a_producer_without_acks_all_was_promised_nothing(run: Path) -> None:
 
 def test_a_consumer_must_have_read_all_unless_it_was_not_let(run: Path) -> None:
     (run / "history" / "c0.jsonl").write_bytes(READ[:0])
-    assert "was never read" in said(judge_run(run))
+    assert "was never read" in reasons_of(judge_run(run))
     promise(run, to_the_end=False)
-    assert "was never read" not in said(judge_run(run))
+    assert "was never read" not in reasons_of(judge_run(run))
     (run / "history" / "c0.jsonl").unlink()
-    assert "consumer c0 left a history" in said(judge_run(run))
+    assert "consumer c0 left a history" in reasons_of(judge_run(run))
 
 
-def test_what_was_checked_while_the_run_went_on_counts(run: Path) -> None:
+def test_checks_made_while_the_run_went_on_count(run: Path) -> None:
     watched = CheckResult("every event", 7, (Finding("I2", "seen in the run", "t", 0),))
     write(run / WATCHED.name, WATCHED.encode(watched))
     verdict = judge_run(run)
-    assert (verdict.outcome, said(verdict)) == (Outcome.FAIL, "I2: t-0: seen in the run")
+    assert (verdict.outcome, reasons_of(verdict)) == (Outcome.FAIL, "I2: t-0: seen in the run")
 
 
-def test_what_disks_alone_lost_is_no_finding_and_is_noted(run: Path) -> None:
+def test_records_lost_by_disks_alone_are_no_finding_and_are_noted(run: Path) -> None:
     segment(run, 1).write_bytes(b"")
     write(run / EXCUSED.name, EXCUSED.encode((Excused("t", 0, 1), Excused("u", 0, 0))))
-    assert "I1: t-0, offset 0" in said(judge_run(run)), "it lies before what they lost"
+    assert "I1: t-0, offset 0" in reasons_of(judge_run(run)), "it lies before what they lost"
     write(run / EXCUSED.name, EXCUSED.encode((Excused("t", 0, 0),)))
     verdict = judge_run(run)
     found = [finding for check in verdict.checks for finding in check.findings]

@@ -14,7 +14,7 @@ from tests.support.run_on_disk import write, write_run
 INVOKE, OK = OperationType.INVOKE, OperationType.OK
 
 
-def told(
+def line_of(
     at_ns: int,
     process: str,
     function: str,
@@ -30,12 +30,12 @@ def told(
     return encode(event) + b"\n"
 
 
-ASSIGNED_TO_M0 = told(20, "m0", ASSIGNED, -1)
-READ = told(30, "m0", POLL, 0, operation=1)
-COMMITTED = told(40, "m0", COMMIT, 1, INVOKE, 2) + told(41, "m0", COMMIT, 1, OK, 2)
+ASSIGNED_TO_M0 = line_of(20, "m0", ASSIGNED, -1)
+READ = line_of(30, "m0", POLL, 0, operation=1)
+COMMITTED = line_of(40, "m0", COMMIT, 1, INVOKE, 2) + line_of(41, "m0", COMMIT, 1, OK, 2)
 
 
-def said(verdict: Verdict) -> list[tuple[str, str]]:
+def findings_in(verdict: Verdict) -> list[tuple[str, str]]:
     found = (finding for check in verdict.checks for finding in check.findings)
     return [(each.invariant, each.operation) for each in found]
 
@@ -47,7 +47,7 @@ def said(verdict: Verdict) -> list[tuple[str, str]]:
         (ASSIGNED_TO_M0 + COMMITTED, b"", [("I22", "m0's commit 2")]),
         (
             ASSIGNED_TO_M0 + READ + COMMITTED,
-            told(25, "m1", ASSIGNED, -1),
+            line_of(25, "m1", ASSIGNED, -1),
             [("I21", "m1's assigned 0")],
         ),
     ],
@@ -59,7 +59,7 @@ def test_members_are_judged_by_their_histories(
     for name, lines in (("m0", of_m0), ("m1", of_m1)):
         write(run / "history" / f"{name}.jsonl", lines)
     verdict = judge_run(run)
-    assert said(verdict) == expected
+    assert findings_in(verdict) == expected
     assert {"generations of groups (I21)", "deliveries to groups (I22)"} <= {
         check.check for check in verdict.checks
     }

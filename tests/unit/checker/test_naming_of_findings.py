@@ -43,7 +43,7 @@ def test_a_finding_of_fenced_and_one_that_no_row_explains_keep_their_words() -> 
     assert name_findings(unexplained, [UNCLEAN], Preset.V3) == unexplained
 
 
-def test_an_event_that_shows_a_finding_is_explained_by_what_came_before_it_on_any_node() -> None:
+def test_a_finding_is_explained_by_earlier_events_on_any_node() -> None:
     """The follower is back later: that does not undo its truncation of committed records."""
     cut_off = checked(Finding("I11", "cut", *AT, 3, traced=(Traced.of(CUT),)))
     (check,) = name_findings(cut_off, [CUT, BACK, COMMITTED], Preset.V3)

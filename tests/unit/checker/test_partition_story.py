@@ -42,7 +42,7 @@ LATE = leads(FIRST, 7)
     ],
     ids=["deleted", "vanished", "nobody told", "told late", "a leader that has not heard of it"],
 )
-def test_what_is_of_another_id_than_the_last_leaders_is_of_another_life(
+def test_events_of_another_id_than_the_last_leaders_are_of_another_life(
     trace: list[TraceEvent],
 ) -> None:
     assert [seen.event for seen in PartitionStory(trace, "t", 0).seen] == [NEW]

@@ -29,7 +29,7 @@ def read(
 ALL_READ = [read(0, "a"), read(1, "b")]
 
 
-def test_what_was_read_and_lies_there_passes() -> None:
+def test_a_read_record_that_replicas_hold_passes() -> None:
     result = check_reads(ALL_READ, [log_of("a", "b")])
     assert (result.examined, result.findings) == (2, ())
 
@@ -50,13 +50,13 @@ def test_a_record_that_was_never_read_is_found() -> None:
     assert [(each.invariant, each.offset) for each in findings] == [("unseen", 1)]
 
 
-def test_what_is_not_committed_could_not_be_read() -> None:
+def test_an_uncommitted_record_need_not_be_read() -> None:
     log = log_of("a", "b", "c", high_watermark=2)
     findings = check_reads([read(0, "a")], [log]).findings
     assert [(each.invariant, each.offset) for each in findings] == [("unseen", 1)]
 
 
-def test_what_a_killed_consumer_has_not_read_is_no_finding_but_what_it_read_stays() -> None:
+def test_a_killed_consumer_need_not_read_all_but_its_reads_are_checked() -> None:
     log = [log_of("a", "b")]
     assert check_reads([read(0, "a")], log, to_the_end=False).findings == ()
     (finding,) = check_reads([read(0, "x")], log, to_the_end=False).findings

@@ -65,7 +65,7 @@ def test_without_its_intents_a_run_explains_no_start(run: Path) -> None:
     assert judge_run(run).outcome is Outcome.UNKNOWN
 
 
-def test_damaged_intents_are_told(run: Path) -> None:
+def test_damaged_intents_are_reported(run: Path) -> None:
     write(run / names.INTENTS, b"{]\n" + OWN)
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
@@ -80,7 +80,7 @@ def test_folders_of_an_earlier_format_do_not_tell_of_starts(run: Path) -> None:
     assert judge_run(run).outcome is Outcome.PASS
 
 
-def test_a_node_that_is_silent_at_the_end_is_told_unless_nodes_may_stay_down(run: Path) -> None:
+def test_a_node_that_is_silent_at_the_end_is_reported_unless_nodes_may_stay_down(run: Path) -> None:
     look = Look(99, {0: broker(0), 1: broker(1), 1000: None})
     write(run / FINAL_LOOK.name, FINAL_LOOK.encode(look))
     verdict = judge_run(run)

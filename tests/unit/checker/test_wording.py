@@ -19,7 +19,7 @@ def test_a_records_value_is_quoted_and_cut(value: str | None, words: str) -> Non
 
 
 @pytest.mark.parametrize("isr", [(1,), [1]], ids=["the checker's", "a table's"])
-def test_brokers_are_written_alike_whatever_holds_them(isr: object) -> None:
+def test_brokers_are_written_alike_from_any_collection(isr: object) -> None:
     said = Wording.EMPTY_ISR.filled(leader=1, leader_epoch=3, isr=isr, assigned_replicas=[1, 2])
     assert said.endswith("leader 1 of leader_epoch 3, ISR [1], assigned [1, 2]")
 

@@ -107,7 +107,7 @@ ASKED_AS_A_WHOLE: dict[type, Callable[[Admin], Coroutine[Any, Any, Any]]] = {
         ([E.NOT_CONTROLLER] * 200, E.NOT_CONTROLLER, None),
     ],
 )
-def test_what_is_answered_as_a_whole_is_asked_for_until_more_tries_change_nothing(
+def test_a_request_answered_as_a_whole_is_repeated_until_more_tries_change_nothing(
     kind: type,
     answers: list[ErrorCode],
     error: ErrorCode,

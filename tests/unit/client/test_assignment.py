@@ -25,12 +25,14 @@ partitions = st.lists(
 
 @FEW
 @given(topics, partitions)
-def test_what_is_written_is_read(named: tuple[str, ...], held: tuple[TopicPartition, ...]) -> None:
+def test_a_written_assignment_is_read_back(
+    named: tuple[str, ...], held: tuple[TopicPartition, ...]
+) -> None:
     assert decode_subscription(encode_subscription(named)) == named
     assert decode_assignment(encode_assignment(held)) == held
 
 
-def test_nothing_said_is_nothing_assigned() -> None:
+def test_an_empty_assignment_assigns_nothing() -> None:
     assert decode_assignment(b"") == ()
 
 
@@ -39,7 +41,7 @@ def test_nothing_said_is_nothing_assigned() -> None:
     [b"\x00", b"\x00\x00\x7f\xff\xff\xff", b"\x00\x00\xff\xff\xff\xff",
      b"\x00\x00\x00\x00\x00\x01\x00\x05a", b"\x00\x00\x00\x00\x00\x01\x00\x01\xff"],
 )  # fmt: skip
-def test_torn_words_of_another_member_are_told_apart(data: bytes) -> None:
+def test_a_torn_subscription_of_another_member_is_malformed(data: bytes) -> None:
     for decode in (decode_subscription, decode_assignment):
         with pytest.raises(BadAssignment):
             decode(data)

@@ -70,7 +70,7 @@ def test_every_record_is_one_event_with_its_offset(log: Any, run: Any, make: Any
     run(story())
 
 
-def test_every_batch_is_told_with_crc_and_epoch(log: Any, run: Any, make: Any) -> None:
+def test_every_batch_is_reported_with_crc_and_epoch(log: Any, run: Any, make: Any) -> None:
     async def story() -> None:
         reader = make()
         await reader.caught_up()

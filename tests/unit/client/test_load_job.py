@@ -11,7 +11,7 @@ from highwater_core.ids import Endpoint
 JOB = LoadJob((Endpoint("127.0.0.1", 9),), Workload(), 3, 5, "history", incarnation=2)
 
 
-def test_what_is_written_is_read_as_the_same_job() -> None:
+def test_a_written_job_is_read_back() -> None:
     assert decode_job(encode_job(JOB)) == JOB
 
 
@@ -21,6 +21,6 @@ def test_each_incarnation_has_a_file_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b"\xff"])
-def test_what_is_no_job_is_refused(text: bytes) -> None:
+def test_a_text_that_is_no_job_is_refused(text: bytes) -> None:
     with pytest.raises(BadJob):
         decode_job(text)

@@ -38,7 +38,7 @@ def test_every_error_is_judged_by_the_one_registry(error: ErrorCode) -> None:
         (E.UNKNOWN_SERVER_ERROR, True, False),
     ],
 )
-def test_what_the_errors_of_a_produce_say(
+def test_the_outcome_of_each_error_of_a_produce(
     error: ErrorCode, may_be_there: bool, may_retry: bool
 ) -> None:
     result = judge_answer(error)

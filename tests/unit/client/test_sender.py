@@ -81,7 +81,7 @@ def test_record_is_acknowledged_at_its_offset(brokers: Any, run: Any, make: Any)
     run(story())
 
 
-def test_acknowledged_batch_is_told_with_its_crc(brokers: Any, run: Any, make: Any) -> None:
+def test_an_acknowledged_batch_is_reported_with_its_crc(brokers: Any, run: Any, make: Any) -> None:
     async def story() -> None:
         client = make(batch_max_records=3, linger_ms=5, acks=ACKS_LEADER)
         client.send("abc")

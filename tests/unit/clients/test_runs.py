@@ -74,7 +74,7 @@ def test_a_failure_is_kept_by_its_end_and_without_the_folder_of_the_tree() -> No
     assert len(kept["admin"]) == FAILURE_CHARACTERS
 
 
-def test_the_page_says_what_each_client_did() -> None:
+def test_the_page_has_each_clients_outcome() -> None:
     failing = run("a", "leader", "fail", steps={"group": "it hangs", "seek": "pass"})
     page = clients_page([AWAY, failing, run("b", notes=("slow",))])
     lines = [" ".join(line.split()) for line in page.splitlines()]

@@ -65,7 +65,7 @@ def led(running):
     return running
 
 
-def test_a_shrunk_isr_is_written_and_told_to_all(led):
+def test_a_shrunk_isr_is_written_and_sent_to_all(led):
     state = led.state("t")
     assert (state.leader, state.leader_epoch, state.isr) == (0, 0, (0, 1))
     led.settle()
@@ -102,7 +102,7 @@ def test_a_follower_that_caught_up_joins(led):
          ErrorCode.INELIGIBLE_REPLICA),
     ],
 )  # fmt: skip
-def test_what_may_be_written(led, isr, changes, error):
+def test_the_proposals_that_may_be_written(led, isr, changes, error):
     before = led.state("t")
     (result,) = alter(led, isr, **changes).results
     assert result.error is error

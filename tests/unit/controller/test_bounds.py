@@ -84,7 +84,7 @@ def test_one_request_creates_a_bounded_number_of_partitions(running, monkeypatch
     assert create(running, *topics) == [NONE, ErrorCode.POLICY_VIOLATION, NONE]
 
 
-def test_what_is_refused_for_its_count_is_not_computed_first(running, monkeypatch):
+def test_a_request_refused_for_its_count_is_not_computed_first(running, monkeypatch):
     """Thousands of topics of 10,000 partitions fit a request: assigning them takes minutes."""
     assigned = []
     real = topic_requests.assign_replicas
@@ -130,7 +130,7 @@ def test_an_assignment_that_fits_no_znode_is_refused(running, monkeypatch):
     assert running.data(znodes.topic_config_path("t")) is None
 
 
-def test_a_request_that_names_too_many_topics_is_refused_as_a_whole_and_told_once(running):
+def test_a_request_with_too_many_topics_is_refused_as_a_whole_and_traced_once(running):
     names = tuple(f"t{number}" for number in range(topic_requests.MAX_TOPIC_COUNT + 1))
     assert set(delete(running, *names)) == {ErrorCode.POLICY_VIOLATION}
     topics = tuple(NewTopic(name, 1, 1) for name in names)
@@ -141,7 +141,7 @@ def test_a_request_that_names_too_many_topics_is_refused_as_a_whole_and_told_onc
 # ---------------------------------------------------------------- creation, a step at a time
 
 
-def test_a_large_topic_comes_up_in_steps_and_each_broker_is_told_in_pieces(running, monkeypatch):
+def test_a_large_topic_comes_up_in_steps_with_commands_in_pieces(running, monkeypatch):
     monkeypatch.setattr(chunks, "PARTITIONS_PER_STEP", 3)
     monkeypatch.setattr(chunks, "MAX_OPERATIONS", 4)
     assert create(running, NewTopic("t", 8, 3)) == [NONE]
@@ -160,7 +160,7 @@ def test_a_creation_whose_replies_are_lost_is_recognised_as_ones_own(running):
     assert not running.events(EventKind.WRITE_CONFLICTED)
 
 
-def test_a_state_that_somebody_else_creates_meanwhile_is_taken_as_it_is(running):
+def test_a_state_that_another_creates_meanwhile_is_taken_as_it_is(running):
     path = znodes.partition_state_path(TopicPartition("t", 1))
     other = b'{"version":1,"leader":-1,"leader_epoch":7,"controller_epoch":1,"isr":[2]}'
     running.before_multi(path, lambda: running.put(path, other))
@@ -232,7 +232,7 @@ def test_a_removal_whose_replies_are_lost_goes_on(cluster, lost, monkeypatch):
     assert below(cluster, "t") == []
 
 
-def test_a_removal_below_which_somebody_writes_again_and_again_ends(cluster):
+def test_a_removal_ends_though_znodes_are_created_below_it_again_and_again(cluster):
     put_znodes(cluster, "t", 1)
 
     class Busy:
@@ -394,7 +394,7 @@ def test_a_lost_connection_now_and_then_costs_no_session(running):
 # ---------------------------------------------------------------- commands
 
 
-def test_a_command_that_a_broker_cannot_read_is_dropped_and_told_and_others_follow(running):
+def test_a_command_that_a_broker_cannot_read_is_dropped_and_traced_and_others_follow(running):
     stuck = running.brokers[1].endpoints.control
     running.is_unread = lambda at, request: (
         at == stuck

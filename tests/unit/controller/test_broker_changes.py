@@ -113,7 +113,7 @@ def another_shrinks_first(cluster):
     return path
 
 
-def test_an_election_that_meets_another_version_starts_over_from_the_read(cluster):
+def test_an_election_that_finds_another_version_starts_over_from_the_read(cluster):
     path = another_shrinks_first(cluster)
     cluster.brokers[0].die()
     cluster.until(lambda: cluster.events(EventKind.LEADER_ELECTED)[1:], "the election")
@@ -143,7 +143,7 @@ def test_a_bounced_broker_fails_and_starts_again(running):
     assert {r.broker_epoch for r in new.told} == {epoch_of(running, 0)}
 
 
-def test_a_broker_that_registers_anew_is_told_all_metadata_and_that_there_is_no_more(running):
+def test_a_broker_that_registers_anew_gets_a_full_metadata_update(running):
     """It may have missed that a topic was deleted."""
     running.create_topic("t", (0, 1))
     running.create_topic("u", (1,))
@@ -177,7 +177,7 @@ def test_controlled_shutdown_moves_leaders_and_stops_followers(running):
     assert running.brokers[0].leaderships()[P0].leader == 1
 
 
-def test_controlled_shutdown_tells_what_nobody_else_can_lead(running):
+def test_controlled_shutdown_answers_partitions_without_another_leader(running):
     running.create_topic("t", (0, 1))
     running.brokers[1].die()
     running.settle()

@@ -86,7 +86,7 @@ def test_each_configuration_is_written_and_announced_by_itself(led):
     ]
 
 
-def test_what_is_not_named_stays_unless_all_is_replaced(led):
+def test_configs_not_named_stay_unless_all_are_replaced(led):
     alter(led, altered(T, retention_ms="5", segment_ms="7"))
     alter(led, altered(T, retention_ms="6", delete=("segment.ms", "never.set")))
     assert config(led, T) == {"retention.ms": "6"}
@@ -145,12 +145,12 @@ def test_a_list_that_may_not_become_so_stays(led, name, operation, text):
         (ConfigOwner(BROKER, "x"), {}, "INVALID_REQUEST"),
     ],
 )
-def test_what_may_not_be_is_refused_and_changes_nothing(led, owner, values, error):
+def test_an_invalid_config_is_refused_and_changes_nothing(led, owner, values, error):
     assert [each.name for each in alter(led, altered(owner, **values))] == [error]
     assert announced(led) == []
 
 
-def test_what_is_only_validated_is_not_written(led):
+def test_a_validated_config_is_not_written(led):
     request = altered(T, min_insync_replicas="2"), altered(T, min_insync_replicas="-2")
     errors = alter(led, *request, validate_only=True)
     assert errors == [ErrorCode.NONE, ErrorCode.INVALID_CONFIG]
@@ -158,7 +158,7 @@ def test_what_is_only_validated_is_not_written(led):
     assert announced(led) == []
 
 
-def test_garbage_is_told_and_overwritten(led):
+def test_garbage_is_traced_and_overwritten(led):
     led.write(config_path(T), b"garbage")
     assert alter(led, altered(T, retention_ms="5")) == [ErrorCode.NONE]
     assert config(led, T) == {"retention.ms": "5"}
@@ -166,7 +166,7 @@ def test_garbage_is_told_and_overwritten(led):
     assert config_path(T) in told
 
 
-def test_a_write_of_somebody_else_in_between_is_not_lost(led):
+def test_a_concurrent_write_is_not_lost(led):
     async def meddle():
         await led.put(config_path(T), encode_config({"segment.ms": "9"}))
 
@@ -247,7 +247,7 @@ def test_a_topics_no_goes_before_every_brokers_yes(led):
     assert led.state("t").leader == NO_LEADER
 
 
-def test_garbage_in_an_announcement_is_told_and_holds_nothing_up(led):
+def test_garbage_in_an_announcement_is_traced_and_holds_nothing_up(led):
     leaderless(led)
     led.write(f"{znodes.CONFIG_CHANGES}/config_change_0000000000", b"garbage")
     led.write(f"{znodes.BROKER_CONFIGS}/x", b"garbage")

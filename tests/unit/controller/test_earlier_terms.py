@@ -146,7 +146,7 @@ def end_by_another_controller(held):
 @pytest.mark.parametrize(
     "end", [end_by_its_own_event, end_by_its_session, end_by_another_controller]
 )
-def test_what_waited_when_a_term_ended_is_dropped_and_requests_are_refused(held, end):
+def test_events_that_waited_at_a_terms_end_are_dropped_and_requests_refused(held, end):
     running = held.running
     end(held)
     running.until(lambda: running.events(EventKind.CONTROLLER_RESIGNED), "the resignation")

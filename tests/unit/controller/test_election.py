@@ -155,7 +155,7 @@ def test_an_epoch_that_another_controller_took_meanwhile_is_not_taken_again(clus
     assert epochs(cluster) == [7]
 
 
-def test_an_epoch_that_somebody_else_wrote_is_not_taken_for_ones_own(running):
+def test_an_epoch_that_another_wrote_is_not_taken_for_ones_own(running):
     """/controller and the epoch of one election are of one transaction."""
     running.write(znodes.CONTROLLER_EPOCH, b"6")
     running.ask(CreateTopicsRequest((NewTopic("t", 1, 1),)))
@@ -181,7 +181,7 @@ def test_a_controller_refuses_a_brokers_commands_and_unknown_fail_points(running
     assert running.active() is not None
 
 
-def test_a_snapshot_says_who_is_active_and_what_runs(running):
+def test_a_snapshot_has_the_active_controller_and_running_tasks(running):
     snapshot = running.ask(InspectRequest())
     assert snapshot.active_controller
     assert snapshot.live_brokers == (0, 1, 2)

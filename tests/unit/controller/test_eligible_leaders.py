@@ -197,7 +197,7 @@ def lower(cluster, minimum):
     cluster.write(znodes.topic_config_path("t"), znodes.encode(config))
 
 
-def test_eligible_replicas_stay_so_whatever_becomes_of_the_minimum(held):
+def test_eligible_replicas_stay_eligible_when_the_minimum_changes(held):
     """Nothing was committed in the state that names them: its leader waits."""
     die(held, 2, 1, 0)
     assert of(held.state("t")) == (NOBODY, (0,), (1,))
@@ -227,7 +227,7 @@ def test_a_leader_back_on_another_disk_within_its_session_gives_way(held):
     assert of(held.state("t")) == (NOBODY, (1,), ())
 
 
-def test_a_follower_that_lost_records_leaves_the_isr_and_the_others_are_told(held):
+def test_a_follower_that_lost_records_leaves_the_isr_by_commands_to_the_others(held):
     """It was the ISR's whole rest when it died: it stayed in it, and leads no more."""
     die(held, 2, 1)
     come_back(held, 1, "other")

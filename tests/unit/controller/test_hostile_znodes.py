@@ -20,7 +20,7 @@ P0 = TopicPartition("t", 0)
 STATE = znodes.partition_state_path(P0)
 
 
-def told(cluster):
+def bad_znodes(cluster):
     return [event.detail["where"] for event in cluster.events(EventKind.BAD_INPUT_MET)]
 
 
@@ -32,7 +32,7 @@ def create(cluster, name):
 # ---------------------------------------------------------------- names and epochs
 
 
-def test_a_topic_whose_name_none_may_have_is_left_out_and_told_once(running):
+def test_a_topic_with_an_invalid_name_is_left_out_and_traced_once(running):
     running.write_topic("a b", (0, 1))
     running.write_topic("x" * 250, (0, 1))
     running.write_topic("good", (0, 1))
@@ -40,7 +40,7 @@ def test_a_topic_whose_name_none_may_have_is_left_out_and_told_once(running):
     running.write_topic("more", (0, 1))
     running.settle()
     assert {at.topic for at in running.brokers[0].leaderships()} == {"good", "more"}
-    assert told(running) == ["/brokers/topics/a b", f"/brokers/topics/{'x' * 250}"]
+    assert bad_znodes(running) == ["/brokers/topics/a b", f"/brokers/topics/{'x' * 250}"]
     assert running.data("/brokers/topics/a b/partitions") is None
     # It is no topic, so no init command is withheld for it, and its deletion is none.
     running.write("/admin/delete_topics/a b", b"")
@@ -62,9 +62,9 @@ def test_a_malformed_controller_epoch_deposes_nobody_by_itself(running):
     )
     running.write(znodes.CONTROLLER_EPOCH, b"nine")
     running.brokers[1].die()  # it is in no ISR: the state is read, and nothing is to be written
-    running.until(lambda: znodes.CONTROLLER_EPOCH in told(running), "the report")
+    running.until(lambda: znodes.CONTROLLER_EPOCH in bad_znodes(running), "the report")
     running.settle()
-    assert STATE in told(running)
+    assert STATE in bad_znodes(running)
     # Repaired, it is looked at with the next write; the state that was held is read again then.
     running.write(znodes.CONTROLLER_EPOCH, b"9")
     running.ask(CreateTopicsRequest((NewTopic("u", 1, 1),)))
@@ -81,7 +81,7 @@ def test_a_leader_epoch_that_cannot_be_raised_holds_its_partition_and_no_other(r
     running.brokers[0].die()
     running.until(lambda: running.state("t", 1).leader == 1, "the other's election")
     running.settle()
-    assert STATE in told(running)
+    assert STATE in bad_znodes(running)
     assert running.data(STATE) == last.format(2**31 - 1).encode()
     running.write(STATE, last.format(2**31 - 2).encode())
     running.until(lambda: running.data(STATE) != last.format(2**31 - 2).encode(), "the repair")
@@ -116,7 +116,7 @@ def test_a_broker_that_nobody_can_reach_is_not_live_and_blocks_no_other(running,
     data["endpoints"] = [at for at in data["endpoints"] if "EXTERNAL" not in at] + [endpoint]
     path = znodes.broker_path(NodeId(9))
     running.write(path, json.dumps(data).encode())
-    running.until(lambda: path in told(running), "the report")
+    running.until(lambda: path in bad_znodes(running), "the report")
     assert create(running, "t") is ErrorCode.NONE
     assert running.active().snapshot().live_brokers == (0, 1, 2)
     for broker in running.brokers.values():
@@ -180,7 +180,7 @@ def hostile(rng, data):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_controller_outlives_whatever_anybody_writes(cluster, seed):
+def test_the_controller_outlives_any_content_of_znodes(cluster, seed):
     """Every kind of znode, changed while the controller works; then all is well again."""
     rng = random.Random(seed)  # noqa: S311
     for broker_id in range(3):

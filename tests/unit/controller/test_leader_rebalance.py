@@ -67,7 +67,7 @@ def test_off_by_default(deposed):
     assert leaders(cluster) == [1] * 4
 
 
-def test_a_broker_leads_again_what_it_is_preferred_for_once_it_is_in_sync(deposed):
+def test_a_preferred_leader_leads_again_once_it_is_in_sync(deposed):
     cluster = deposed(auto_leader_rebalance_enable=True)
     cluster.settle(3 * INTERVAL_MS)
     assert leaders(cluster) == [1] * 4, "it is in no ISR yet"

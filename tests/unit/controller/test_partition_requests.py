@@ -75,7 +75,7 @@ def two(running):
     ],
 )
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_what_may_be_added(two, wanted, error, validate_only):
+def test_the_partitions_that_may_be_added(two, wanted, error, validate_only):
     before = two.data(znodes.topic_path("t"))
     assert expand(two, wanted, validate_only=validate_only) == [error]
     is_written = error is E.NONE and not validate_only
@@ -175,7 +175,7 @@ def test_a_topic_with_gaps_between_its_partitions_gets_none(two):
     assert expand(two, NewPartitions("odd", 4)) == [E.UNKNOWN_SERVER_ERROR]
 
 
-def test_partitions_that_somebody_else_adds_meanwhile_are_not_overwritten(two):
+def test_partitions_that_another_adds_meanwhile_are_not_overwritten(two):
     path = znodes.topic_path("t")
     others = topic(two)
     theirs = {**others.assignment, TopicPartition("t", 2): (NodeId(0), NodeId(1))}
@@ -244,14 +244,14 @@ def test_an_assignment_that_fits_no_znode_is_refused(two, monkeypatch, validate_
     assert len(replicas(two)) == 2
 
 
-def test_a_request_that_names_too_many_topics_is_refused_as_a_whole_and_told_once(running):
+def test_a_request_with_too_many_topics_is_refused_as_a_whole_and_traced_once(running):
     names = [f"t{number}" for number in range(topic_requests.MAX_TOPIC_COUNT + 1)]
     outcomes = expand(running, *(NewPartitions(name, 2) for name in names))
     assert set(outcomes) == {E.POLICY_VIOLATION}
     assert len(running.events(EventKind.REQUEST_REFUSED)) == 1
 
 
-def test_what_the_next_controller_finds_written_it_brings_up(two):
+def test_the_next_controller_brings_up_partitions_it_finds_written(two):
     """A controller that dies right after the write has sent no command."""
     two.start_controller(1001)
     data = topic(two)

@@ -114,7 +114,7 @@ def test_the_leader_stays_where_the_target_has_it(moving):
         ((0, 1), ErrorCode.NONE),
     ],
 )
-def test_what_may_be_asked_for(moving, replicas, error):
+def test_the_targets_of_a_reassignment_that_are_refused(moving, replicas, error):
     assert reassign(moving, *replicas) is error
     assert topic(moving).assignment[P0] == (0, 1)
     assert ongoing(moving) == ()
@@ -139,7 +139,7 @@ def test_an_order_alone_changes_who_is_preferred(moving):
     assert ongoing(moving) == ()
 
 
-def test_giving_up_takes_away_what_had_come(moving):
+def test_cancelling_removes_the_added_replicas(moving):
     reassign(moving, 2, 3)
     join(moving, 0, 1, 2)
     assert reassign(moving, None) is ErrorCode.NONE
@@ -175,7 +175,7 @@ def test_giving_up_loses_nothing_where_only_new_replicas_are_in_sync(moving):
     assert stopped(moving, 2) == []
 
 
-def test_another_target_keeps_what_may_be_all_that_is_in_sync(moving):
+def test_another_target_keeps_replicas_that_may_be_the_only_ones_in_sync(moving):
     reassign(moving, 2)
     assert reassign(moving, 3) is ErrorCode.NONE
     assert topic(moving).assignment[P0] == (3, 2, 0, 1)
@@ -240,7 +240,7 @@ def test_under_v3_a_leaders_own_write_completes_it_too(cluster):
     assert (cluster.state("t").leader, cluster.state("t").isr) == (2, (2,))
 
 
-def test_members_of_the_isr_that_somebody_assigned_away_stay_until_the_others_are_in_sync(moving):
+def test_isr_members_unassigned_by_hand_stay_until_the_others_are_in_sync(moving):
     moving.kill_controller(1000)
     moving.write_topic("t", (2, 1))
     moving.start_controller(1001, Preset.FENCED)
@@ -275,7 +275,7 @@ def test_the_admin_znode_is_obeyed_and_goes_once_all_is_done(moving):
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b'{"version":1}', b"\xff" * 100])
-def test_garbage_in_the_admin_znode_is_told_and_removed(moving, garbage):
+def test_garbage_in_the_admin_znode_is_traced_and_removed(moving, garbage):
     moving.write(znodes.REASSIGN_PARTITIONS, garbage)
     moving.settle()
     assert moving.data(znodes.REASSIGN_PARTITIONS) is None
@@ -316,7 +316,7 @@ def test_an_empty_admin_znode_goes(moving, path):
     assert moving.data(path) is None
 
 
-def test_an_overlapping_reassignment_is_given_up_to_what_there_was_at_first(moving):
+def test_cancelling_an_overlapping_reassignment_restores_the_original_replicas(moving):
     reassign(moving, 2)
     reassign(moving, 3)
     assert reassign(moving, None) is ErrorCode.NONE
@@ -324,7 +324,7 @@ def test_an_overlapping_reassignment_is_given_up_to_what_there_was_at_first(movi
     assert ongoing(moving) == ()
 
 
-def test_the_next_controller_ends_what_was_given_up(moving):
+def test_the_next_controller_ends_a_cancelled_reassignment(moving):
     """A dead original replica is not waited for, by whichever controller."""
     reassign(moving, 2, 3)
     join(moving, 0, 1, 2)
@@ -388,7 +388,7 @@ def test_a_repeat_of_the_target_changes_nothing(moving):
     assert moving.state("t").leader_epoch == 1
 
 
-def test_what_is_there_already_raises_no_epoch(moving):
+def test_a_target_that_is_there_already_raises_no_epoch(moving):
     assert reassign(moving, 0, 1) is ErrorCode.NONE
     assert moving.state("t").leader_epoch == 0
 
@@ -485,7 +485,7 @@ def test_a_large_admin_znode_lets_other_events_through(of_many):
     assert len(of_many.events(EventKind.REASSIGNMENT_BEGUN)) == MANY
 
 
-def test_what_is_over_leaves_the_admin_znode_together(of_many):
+def test_ended_reassignments_leave_the_admin_znode_together(of_many):
     targets = {number: (0, 3) if number < 20 else (3, 2) for number in range(50)}
     of_many.write(
         znodes.REASSIGN_PARTITIONS,

@@ -41,7 +41,7 @@ def context(cluster):
     return cluster.active()._controller.term.context
 
 
-def told_of(cluster):
+def commands_to(cluster):
     """Return which partitions' commands each broker has got so far, by kind and in order."""
     return [
         (broker.id, kind, item.topic_partition)
@@ -93,7 +93,7 @@ def test_no_partition_moves_but_as_the_table_says_and_the_others_do(led, target)
     before = partition_states.VALID_PREVIOUS[target][-1]
     known.partition_states |= {**wrong, sound: before}
     states = {at: led.state(*at) for at in wrong}
-    told = told_of(led)
+    told = commands_to(led)
     term = led.active()._controller.term
     assert led.do(lambda _: move_partitions(term, [*wrong, sound], target)) == [sound]
     led.settle()
@@ -103,7 +103,7 @@ def test_no_partition_moves_but_as_the_table_says_and_the_others_do(led, target)
     assert {at: known.partition_state(at) for at in wrong} == wrong
     assert known.partition_state(sound) is target
     assert {at: led.state(*at) for at in wrong} == states
-    assert not {at for _, _, at in told_of(led)[len(told) :]} & set(wrong)
+    assert not {at for _, _, at in commands_to(led)[len(told) :]} & set(wrong)
     assert lives(led)
 
 
@@ -117,7 +117,7 @@ def test_no_replica_moves_but_as_the_table_says_and_the_others_do(led, target):
     before = replica_states.VALID_PREVIOUS[target][-1]
     known.replica_states |= {**wrong, sound: before}
     states = {replica: led.state(*replica.topic_partition) for replica in wrong}
-    told = told_of(led)
+    told = commands_to(led)
     term = led.active()._controller.term
     assert led.do(lambda _: move_replicas(term, [*wrong, sound], target)) == [sound]
     led.settle()
@@ -128,7 +128,7 @@ def test_no_replica_moves_but_as_the_table_says_and_the_others_do(led, target):
     assert {replica: known.replica_state(replica) for replica in wrong} == wrong
     assert {replica: led.state(*replica.topic_partition) for replica in wrong} == states
     refused = {replica.topic_partition for replica in wrong}
-    assert not {at for _, _, at in told_of(led)[len(told) :]} & refused
+    assert not {at for _, _, at in commands_to(led)[len(told) :]} & refused
     assert lives(led)
 
 
@@ -183,7 +183,7 @@ def test_partitions_that_find_no_leader_say_why_and_the_others_are_led(led):
     assert led.state("t", 1).leader == 1
 
 
-def test_a_replica_that_was_away_while_its_partition_was_first_led_is_told_when_it_comes(cluster):
+def test_a_replica_that_was_away_at_its_partitions_first_election_is_started_when_it_comes(cluster):
     """Also where its init command is withheld, which would list the partition."""
     cluster.start_broker(2)
     cluster.start_controller()
@@ -245,7 +245,7 @@ def test_a_partition_that_nobody_ever_led_is_moved_by_valid_changes_alone(never_
 # ---------------------------------------------------------------- why
 
 
-def test_each_change_of_state_names_the_epochs_and_what_brought_it_about(led):
+def test_each_change_of_state_names_the_epochs_and_its_cause(led):
     led.brokers[0].die()
     led.until(lambda: led.state("t").leader == 1, "the election")
     led.settle()

@@ -76,7 +76,7 @@ def test_only_a_new_partition_creates_its_state_and_others_elect():
         (R.DELETION_SUCCESSFUL, R.NON_EXISTENT, ReplicaEffect.FORGET),
     ],
 )
-def test_what_a_replicas_move_sends(previous, target, effect):
+def test_the_commands_of_a_replicas_change_of_state(previous, target, effect):
     assert replica_states.EFFECTS[previous, target] is effect
 
 

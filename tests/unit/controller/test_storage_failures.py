@@ -142,7 +142,7 @@ def test_a_refused_replica_may_not_join_the_isr(running):
     assert join() is ErrorCode.NONE
 
 
-def test_a_restart_ends_what_was_known_of_a_brokers_disk(running):
+def test_a_restart_clears_the_known_failures_of_a_brokers_disk(running):
     running.create_topic("t", (1, 0))
     running.settle()
     fail(running, P0)
@@ -172,7 +172,7 @@ def test_a_new_controller_learns_from_answers_and_deletes_old_announcements(clus
     assert cluster.data(path) is None
 
 
-def test_an_announcement_that_is_none_is_told_and_deleted(running):
+def test_a_malformed_announcement_is_traced_and_deleted(running):
     announce(running, b"garbage")
     assert [each.detail["where"] for each in running.events(EventKind.BAD_INPUT_MET)] == [
         f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}0000000000"

@@ -67,7 +67,7 @@ def create(cluster, *topics, **options):
         (NewTopic("cfg", 1, 1, (), (("retention.ms", "5"),)), ErrorCode.NONE),
     ],
 )
-def test_what_may_be_created(running, topic, error):
+def test_the_topics_that_may_be_created(running, topic, error):
     assert create(running, topic) == [error]
     exists = running.data(znodes.topic_path(topic.name)) is not None if topic.name else False
     assert exists == (error is ErrorCode.NONE)
@@ -181,7 +181,7 @@ def test_deletion_stops_deletes_and_removes_everything(running):
     assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
 
 
-def test_deleting_what_is_not_there_is_refused_and_a_stray_request_is_dropped(running):
+def test_deleting_a_missing_topic_is_refused_and_a_stray_request_is_dropped(running):
     assert running.delete_topic("none").results[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     running.write(znodes.delete_topic_path("none"), b"")
     running.settle()
@@ -265,7 +265,7 @@ def test_a_topic_whose_znode_vanishes_is_stopped_everywhere(running):
     assert create(running, NewTopic("t", 1, 1)) == [ErrorCode.NONE]
 
 
-def test_another_topic_of_the_same_name_is_told_apart_by_its_id(running):
+def test_another_topic_of_the_same_name_is_known_by_its_id(running):
     running.create_topic("t", (0,))
     other = encode_topic({0: (1,)}, TopicId("f" * 32))
     running.write(znodes.topic_path("t"), other)
@@ -275,7 +275,7 @@ def test_another_topic_of_the_same_name_is_told_apart_by_its_id(running):
     assert stop.partitions[0].topic_id != "f" * 32
 
 
-def test_a_malformed_known_topic_keeps_what_is_known(running):
+def test_a_known_topic_that_becomes_malformed_keeps_its_known_assignment(running):
     running.create_topic("t", (0, 1))
     running.write(znodes.topic_path("t"), b"\xff")
     running.settle()
@@ -300,14 +300,14 @@ def until_led(running, topic):
     running.until(lambda: running.data(path) is not None, f"the first leader of {topic}")
 
 
-def told_of(running):
+def bad_znodes(running):
     return {event.detail["where"] for event in running.events(EventKind.BAD_INPUT_MET)}
 
 
 def test_a_topic_with_another_ones_id_is_left_out(running):
     """Found: brokers know a log by its topic's id, and truncated one topic's by the other's."""
     running.create_topic("t", (0, 1))
-    assert copy_topic_id(running, "a", "u") == told_of(running)
+    assert copy_topic_id(running, "a", "u") == bad_znodes(running)
     assert running.data(znodes.partition_state_path(TopicPartition("u", 0))) is None
     repaired = encode_topic({0: (NodeId(1), NodeId(2))}, TopicId("f" * 32))
     running.write(znodes.topic_path("u"), repaired)
@@ -319,7 +319,7 @@ def test_a_topic_with_another_ones_id_is_left_out(running):
 def test_a_known_topic_that_takes_anothers_id_keeps_its_own(running):
     running.create_topic("t", (0, 1))
     running.create_topic("a", (1, 2))
-    assert copy_topic_id(running, "a") == told_of(running)
+    assert copy_topic_id(running, "a") == bad_znodes(running)
     running.brokers[1].die()
     running.until(lambda: running.state("a").leader == 2, "the election")
 
@@ -357,7 +357,7 @@ def test_topics_that_were_led_and_share_an_id_are_left_out_where_nobody_can_tell
     running.kill_controller(1000)
     running.start_controller(1001)
     paths = {znodes.topic_path(topic) for topic in "at"}
-    running.until(lambda: paths <= told_of(running), "the report")
+    running.until(lambda: paths <= bad_znodes(running), "the report")
     known = running.controllers[1001]._controller.term.context.is_known
     assert [known(topic) for topic in "at"] == [False, False]
     repaired = encode_topic({0: (NodeId(1), NodeId(2))}, ids["a"])
@@ -375,7 +375,7 @@ def test_a_new_controller_lets_the_topic_keep_its_id_that_was_created_with_it(ru
     paths = copy_topic_id(running, "a", "z")
     running.kill_controller(1000)
     running.start_controller(1001)
-    running.until(lambda: paths <= told_of(running), "the report")
+    running.until(lambda: paths <= bad_znodes(running), "the report")
     running.brokers[0].die()
     running.until(lambda: running.state("t").leader == 1, "the election")
     known = running.controllers[1001]._controller.term.context.is_known

@@ -82,7 +82,7 @@ def test_a_request_that_names_a_topic_of_an_earlier_step_again_is_refused(led):
     assert found == [refused, NONE, NONE, refused]
 
 
-def test_whoever_asks_for_more_than_may_wait_is_told_to_ask_again(led, monkeypatch):
+def test_requests_beyond_the_bound_are_answered_to_ask_again(led, monkeypatch):
     monkeypatch.setattr(waiting_jobs, "WAITING_MAX", 3)
     answers = []
     for number in range(6):
@@ -92,7 +92,7 @@ def test_whoever_asks_for_more_than_may_wait_is_told_to_ask_again(led, monkeypat
     assert errors([led.ask(creation("after"))]) == [NONE]
 
 
-def test_a_controller_that_resigns_leaves_open_only_what_it_had_begun(led):
+def test_of_a_controller_that_resigns_only_begun_requests_have_an_unknown_outcome(led):
     begun, waiting = [], []
     led.ask_later(creation(*NAMES), begun)
     led.settle(1)

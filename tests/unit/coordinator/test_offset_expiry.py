@@ -98,7 +98,7 @@ def records_of(partition: HostedPartition) -> list[object]:
     ]
 
 
-def test_what_expired_is_forgotten_in_the_log_first(world: CoordinatorWorld) -> None:
+def test_expired_offsets_are_forgotten_in_the_log_first(world: CoordinatorWorld) -> None:
     looks = Looks(world, offsets={OLD: replace(OFFSETS[OLD], commit_timestamp_ms=0)})
     world.kernel.run_for(10_000)
     assert records_of(looks.partition) == [OffsetForgotten("g", *OLD)]
@@ -151,7 +151,7 @@ def test_an_empty_group_of_which_nothing_is_left_is_deleted(world: CoordinatorWo
     assert looks.deleted == ["g"]
 
 
-def test_a_group_that_somebody_is_about_to_join_is_kept(world: CoordinatorWorld) -> None:
+def test_a_group_with_a_member_about_to_join_is_kept(world: CoordinatorWorld) -> None:
     looks = Looks(world, generation=1, pending_ids={"m": None})
     world.kernel.run_for(10_000)
     assert looks.deleted == []

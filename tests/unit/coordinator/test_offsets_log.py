@@ -62,7 +62,7 @@ def test_who_loses_the_lead_meanwhile_is_no_coordinator(world: CoordinatorWorld)
     assert answers == [ErrorCode.NOT_COORDINATOR]
 
 
-def test_who_lost_the_lead_and_has_it_again_does_not_acknowledge_what_was_before(
+def test_a_leader_that_lost_the_lead_and_has_it_again_acknowledges_no_earlier_append(
     world: CoordinatorWorld,
 ) -> None:
     partition = world.host_for("g")

@@ -31,7 +31,7 @@ def test_a_group_of_a_partition_that_is_led_elsewhere_is_not_coordinated(
     assert world.ownership.refusal("g") is ErrorCode.NOT_COORDINATOR
 
 
-def test_what_the_log_has_is_served_once_it_is_read(world: CoordinatorWorld) -> None:
+def test_the_logs_groups_are_served_once_it_is_read(world: CoordinatorWorld) -> None:
     partition = world.host_for(
         "g", [stored("g", 1), committed("g", 5)], [committed("g", 7, partition=1)]
     )
@@ -111,7 +111,7 @@ def test_who_loses_the_lead_forgets_at_once(world: CoordinatorWorld) -> None:
     assert (unloaded["since_epoch"], unloaded["was_loaded"]) == (5, True)
 
 
-def test_who_leads_on_in_a_new_epoch_keeps_what_it_has(world: CoordinatorWorld) -> None:
+def test_a_leader_that_leads_on_in_a_new_epoch_keeps_its_groups(world: CoordinatorWorld) -> None:
     partition = world.host_for("g", [committed("g", 1)])
     world.lead_loaded(partition)
     world.lead(partition)
@@ -175,7 +175,7 @@ def test_a_disk_that_refuses_is_asked_again_and_nothing_less_is_served(
     assert world.cache.offset("g") == 1
 
 
-def test_records_that_are_none_of_a_group_are_left_out_and_told(world: CoordinatorWorld) -> None:
+def test_records_of_no_group_are_left_out_and_traced(world: CoordinatorWorld) -> None:
     partition = world.host_for("g", [committed("g", 1)])
     key, value = encode(committed("g", 2))
     for pair in ((None, b"x"), (b"\x00\x09", b""), (key, (value or b"")[:-1])):

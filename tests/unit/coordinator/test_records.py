@@ -159,7 +159,7 @@ some_records = st.one_of(
 
 
 @given(some_records)
-def test_what_is_written_is_read_as_it_was(record: GroupRecord) -> None:
+def test_a_written_record_is_read_back(record: GroupRecord) -> None:
     assert decode(*encode(record)) == record
 
 
@@ -195,7 +195,9 @@ def test_any_bytes_are_a_record_or_refused(key: bytes | None, value: bytes | Non
         (bytes.fromhex(GROUP_KEY), bytes.fromhex("0000000000000005ffffffff7fffffff")),
     ],
 )
-def test_what_is_no_record_of_a_group_is_refused(key: bytes | None, value: bytes | None) -> None:
+def test_bytes_that_are_no_record_of_a_group_are_refused(
+    key: bytes | None, value: bytes | None
+) -> None:
     with pytest.raises(BadGroupRecord):
         decode(key, value)
 

@@ -104,6 +104,8 @@ def test_an_announcement_of_nobodys_configuration_is_malformed(text: str) -> Non
         (EVERY_BROKER, {"min.insync.replicas": "0"}),
     ],
 )
-def test_what_an_owner_cannot_set_is_malformed(owner: ConfigOwner, config: dict[str, str]) -> None:
+def test_a_config_that_an_owner_cannot_set_is_malformed(
+    owner: ConfigOwner, config: dict[str, str]
+) -> None:
     with pytest.raises(MalformedZnode):
         decode_config(encode_config(config), owner)

@@ -121,7 +121,7 @@ def test_the_largest_state_fits_a_request() -> None:
 
 
 @given(mutated(BROKER))
-def test_a_registration_that_decodes_can_be_told_to_every_broker(data: bytes) -> None:
+def test_a_registration_that_decodes_can_be_sent_to_every_broker(data: bytes) -> None:
     found = tried(lambda: znodes.decode_broker(data, NodeId(1), BrokerEpoch(7)))
     tried(lambda: znodes.decode_storage_id(data, NodeId(1)))
     if found is not None:

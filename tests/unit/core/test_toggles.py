@@ -22,7 +22,7 @@ def test_a_preset_gives_up_none_of_its_own_premises(preset: Preset) -> None:
         ("fenced", {"isr_write": "leader_conditional_write"}, "isr_write alter_partition"),
     ],
 )
-def test_a_toggle_that_takes_away_what_another_promises_is_refused(
+def test_a_toggle_that_breaks_anothers_promise_is_refused(
     preset: str, overrides: Overrides, needed: str
 ) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"needs .*{needed}"):

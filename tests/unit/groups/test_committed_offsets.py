@@ -80,7 +80,7 @@ def test_a_commit_whose_client_went_away_is_seen_as_the_log_has_it(world: GroupW
         (E.MESSAGE_TOO_LARGE, E.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_what_the_log_does_not_take_is_not_committed(
+def test_an_offset_that_the_log_refuses_is_not_committed(
     world: GroupWorld, of_log: ErrorCode, told: ErrorCode
 ) -> None:
     world.log.append_error = of_log
@@ -249,7 +249,7 @@ def test_a_deletion_that_fails_after_a_resignation_brings_nothing_back(world: Gr
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_what_is_deleted_includes_a_commit_on_its_way(world: GroupWorld, is_whole: bool) -> None:
+def test_a_deletion_includes_a_commit_on_its_way(world: GroupWorld, is_whole: bool) -> None:
     """Else the next coordinator has an offset again that is gone here."""
     world.wait(commit(world, 4, T1))
     world.log.commit_ms = 1_000
@@ -345,7 +345,7 @@ def test_a_stable_group_is_described_with_assignments(world: GroupWorld) -> None
     assert [each.assignment for each in described.members] == [b""]
 
 
-def test_what_was_committed_is_there_after_the_coordinator_moved(world: GroupWorld) -> None:
+def test_committed_offsets_are_there_after_the_coordinator_moved(world: GroupWorld) -> None:
     (member,) = world.stable()
     world.wait(commit(world, 5, generation=1, member_id=member))
     world.wait(commit(world, 9, T1, group_id="alone"))

@@ -78,7 +78,7 @@ def test_a_dead_group_stays_dead_and_all_others_may_die() -> None:
         ({"has_id": True, "has_same_protocols": True, "is_leader": True}, JoinStep.UPDATE, E.NONE),
     ],
 )
-def test_what_becomes_of_a_join(facts: dict[str, Any], step: JoinStep, error: ErrorCode) -> None:
+def test_the_outcome_of_a_join(facts: dict[str, Any], step: JoinStep, error: ErrorCode) -> None:
     assert decide_join(JoinFacts(**{"state": S.STABLE, "fits": True, **facts})) == (step, error)
 
 
@@ -147,7 +147,7 @@ def test_a_commit_without_a_group_makes_one_unless_it_names_a_generation() -> No
     assert absent_group_error(0, 9) is E.GROUP_ID_NOT_FOUND
 
 
-def test_a_protocol_that_is_not_told_is_consistent() -> None:
+def test_an_unnamed_protocol_is_consistent() -> None:
     assert not is_inconsistent(None, "range")
     assert not is_inconsistent("range", None)
     assert is_inconsistent("range", "sticky")

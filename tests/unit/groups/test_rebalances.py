@@ -82,7 +82,7 @@ def test_members_that_do_not_join_again_in_time_are_left_behind(world: GroupWorl
     assert world.heartbeat(first, 1) is E.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_whose_answer_was_lost_is_told_again(world: GroupWorld) -> None:
+def test_a_member_whose_answer_was_lost_gets_it_again(world: GroupWorld) -> None:
     _, follower = world.stable(2)
     (answer,) = world.wait(world.join(follower))
     assert (answer.error, answer.generation, answer.members) == (E.NONE, 1, ())
@@ -191,7 +191,7 @@ def test_a_rebalance_waits_for_an_id_that_was_given_out(world: GroupWorld) -> No
 # ---------------------------------------------------------------- syncing
 
 
-def test_followers_are_told_once_the_assignment_is_in_the_log(world: GroupWorld) -> None:
+def test_followers_are_answered_once_the_assignment_is_in_the_log(world: GroupWorld) -> None:
     ids = [world.wait(world.join())[0].member_id for _ in range(2)]
     one, other = world.wait(*[world.join(each) for each in ids])
     leader, follower = (ids[0], ids[1]) if one.leader == ids[0] else (ids[1], ids[0])
@@ -378,7 +378,7 @@ def test_a_static_member_that_is_restarted_takes_its_place_without_a_rebalance(
     assert [each.member_id for each in stored.members] == [again.member_id]
 
 
-def test_an_old_client_is_not_told_that_it_leads(world: GroupWorld) -> None:
+def test_an_old_client_does_not_learn_that_it_leads(world: GroupWorld) -> None:
     static = {"group_instance_id": "i"}
     (first,) = world.wait(world.join(**static))
     world.wait(world.sync(first.member_id, 1, {first.member_id: b"A"}, **static))

@@ -25,14 +25,14 @@ def going(pipes: Pipes, until_ms: int) -> list[tuple[int, int]]:
     return [(ms, each) for ms in range(until_ms) for each in pipes.due(ms * MS)]
 
 
-def told(*effects: Effect) -> Pipes:
+def pipes_with(*effects: Effect) -> Pipes:
     pipes = Pipes()
     pipes.tell(effects)
     return pipes
 
 
 def test_each_packet_waits_for_the_latency_and_then_goes_on_once() -> None:
-    pipes = told(slow(20))
+    pipes = pipes_with(slow(20))
     for number, at_ms in enumerate((0, 3, 3, 30)):
         assert pipes.arrive(PIPE, number, 100, at_ms * MS)
     assert pipes.next_ns(0) == 20 * MS
@@ -41,7 +41,7 @@ def test_each_packet_waits_for_the_latency_and_then_goes_on_once() -> None:
 
 
 def test_jitter_delays_up_to_its_width_and_never_reorders() -> None:
-    pipes = told(slow(10, 50, seed="1"))
+    pipes = pipes_with(slow(10, 50, seed="1"))
     for number in range(40):
         pipes.arrive(PIPE, number, 100, number * 10 * MS)
     went = going(pipes, 1_000)
@@ -53,7 +53,7 @@ def test_jitter_delays_up_to_its_width_and_never_reorders() -> None:
 
 def test_a_seed_repeats_the_jitter_and_another_does_not() -> None:
     def waits(seed: str) -> list[tuple[int, int]]:
-        pipes = told(slow(1, 40, seed=seed))
+        pipes = pipes_with(slow(1, 40, seed=seed))
         for number in range(10):
             pipes.arrive(PIPE, number, 100, 50 * number * MS)
         return going(pipes, 600)
@@ -62,14 +62,14 @@ def test_a_seed_repeats_the_jitter_and_another_does_not() -> None:
 
 
 def test_of_two_latencies_the_last_counts_and_the_older_again_once_it_is_over() -> None:
-    pipes = told(slow(50), slow(10, until_ns=100 * MS))
+    pipes = pipes_with(slow(50), slow(10, until_ns=100 * MS))
     pipes.arrive(PIPE, 0, 100, 0)
     pipes.arrive(PIPE, 1, 100, 101 * MS)
     assert going(pipes, 200) == [(10, 0), (151, 1)]
 
 
 def test_what_is_under_way_when_the_last_effect_ends_goes_on_at_once_and_in_order() -> None:
-    pipes = told(slow(500, until_ns=100 * MS))
+    pipes = pipes_with(slow(500, until_ns=100 * MS))
     for number in range(3):
         pipes.arrive(PIPE, number, 100, number * MS)
     assert pipes.next_ns(10 * MS) == 100 * MS
@@ -81,13 +81,13 @@ def test_what_is_under_way_when_the_last_effect_ends_goes_on_at_once_and_in_orde
 
 
 def test_what_no_effect_is_on_goes_on_at_once() -> None:
-    pipes = told(slow(500))
+    pipes = pipes_with(slow(500))
     assert pipes.arrive(OTHER, 7, 100, 0)
     assert pipes.due(0) == [7]
 
 
 def test_packets_follow_one_another_at_the_pace_of_a_narrow_line() -> None:
-    pipes = told(narrow(80))  # 10 bytes a millisecond
+    pipes = pipes_with(narrow(80))  # 10 bytes a millisecond
     for number in range(4):
         assert pipes.arrive(PIPE, number, 100, 0)
     assert going(pipes, 100) == [(10, 0), (20, 1), (30, 2), (40, 3)]
@@ -97,7 +97,7 @@ def test_packets_follow_one_another_at_the_pace_of_a_narrow_line() -> None:
 
 
 def test_what_would_wait_too_long_for_the_line_is_dropped_and_its_time_is_not_taken() -> None:
-    pipes = told(narrow(80))
+    pipes = pipes_with(narrow(80))
     taken = [pipes.arrive(PIPE, number, 100, 0) for number in range(40)]
     fitting = BUFFER_NS // (10 * MS) + 1
     assert taken == [True] * fitting + [False] * (40 - fitting)
@@ -105,14 +105,14 @@ def test_what_would_wait_too_long_for_the_line_is_dropped_and_its_time_is_not_ta
 
 
 def test_a_line_is_narrow_behind_the_latency_too() -> None:
-    pipes = told(slow(100), narrow(80))
+    pipes = pipes_with(slow(100), narrow(80))
     for number in range(3):
         assert pipes.arrive(PIPE, number, 100, 0)
     assert going(pipes, 200) == [(110, 0), (120, 1), (130, 2)]
 
 
 def test_when_latency_ends_on_a_narrow_line_nothing_overtakes_or_hurries() -> None:
-    pipes = told(slow(100), narrow(80))
+    pipes = pipes_with(slow(100), narrow(80))
     pipes.arrive(PIPE, 0, 100, 0)
     pipes.tell([narrow(80)])
     pipes.arrive(PIPE, 1, 100, MS)
@@ -121,8 +121,8 @@ def test_when_latency_ends_on_a_narrow_line_nothing_overtakes_or_hurries() -> No
 
 @pytest.mark.parametrize("lasts_ns", [0, 5])
 def test_what_is_told_lasts_from_when_it_is_heard(lasts_ns: int) -> None:
-    said = {"pipe": 1, "lasts_ns": lasts_ns, "latency_ns": 3}
-    assert effect_of(said, 100) == Effect(1, 100 + lasts_ns, 3)
-    pipes = told(effect_of({"pipe": 1, "lasts_ns": lasts_ns, "kbit_per_s": 9}, 100))
+    fields = {"pipe": 1, "lasts_ns": lasts_ns, "latency_ns": 3}
+    assert effect_of(fields, 100) == Effect(1, 100 + lasts_ns, 3)
+    pipes = pipes_with(effect_of({"pipe": 1, "lasts_ns": lasts_ns, "kbit_per_s": 9}, 100))
     assert pipes.end_ns == 100 + lasts_ns
     assert Pipes().end_ns == 0
