@@ -38,7 +38,7 @@ def test_a_look_has_a_line_for_each_command_that_waits_too_long() -> None:
     ]
 
 
-def test_a_runs_alerts_are_told_once_for_each_broker_and_command() -> None:
+def test_a_runs_alerts_are_shown_once_for_each_broker_and_command() -> None:
     started = TraceEvent(0, 1000, 1, 0, EventKind.NODE_STARTED)
     traces = (started, timed_out(5, 1, 2), timed_out(7, 2, 1), timed_out(9, 3, 2))
     assert alerts_of(traces) == [
@@ -47,20 +47,20 @@ def test_a_runs_alerts_are_told_once_for_each_broker_and_command() -> None:
     ]
 
 
-def test_what_a_broker_led_is_shown_with_who_leads_it_now() -> None:
+def test_a_dead_brokers_partitions_are_shown_with_their_leaders_now() -> None:
     before = Look(0, {0: broker(0, replica("leader", 0, 1, (0, 1))), 1: broker(1)})
     after = Look(1, {0: None, 1: broker(1, replica("leader", 1, 2, (1,)))})
     assert moved_from(before, after, 0) == [Moved(AT, 1, 2, (1,))]
     assert moved_from(before, after, 1) == []
 
 
-def test_what_nobody_leads_now_is_shown_so() -> None:
+def test_partitions_without_a_leader_are_shown_so() -> None:
     following = broker(1, replica("follower", 0, 1, ()))
     before = Look(0, {0: broker(0, replica("leader", 0, 1, (0,))), 1: following})
     assert moved_from(before, Look(1, {0: None, 1: following}), 0) == [Moved(AT, None, 1, (0,))]
 
 
-def test_a_topics_rows_tell_what_lacks_a_leader_or_a_replica() -> None:
+def test_a_topics_rows_show_partitions_that_lack_a_leader_or_a_replica() -> None:
     def partition(number: int, leader: int, isr: tuple[int, ...]) -> MetadataPartition:
         replicas = (NodeId(0), NodeId(1))
         ids = tuple(map(NodeId, isr))

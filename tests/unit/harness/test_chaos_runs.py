@@ -36,12 +36,12 @@ def test_lengths_of_time_are_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["60", "s", "-3s", "1h", "1 m 2 s", ""])
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+def test_a_malformed_duration_is_refused(text: str) -> None:
     with pytest.raises(HarnessError, match="no length of time"):
         duration_ms(text)
 
 
-def test_an_outline_says_when_what_acts_on_what() -> None:
+def test_an_outline_has_each_faults_time_and_target() -> None:
     plan = Plan(
         seed=1,
         steps=(
@@ -87,7 +87,7 @@ def test_a_plan_without_room_for_any_wanted_fault_is_refused(
         plan_of(wanted)
 
 
-def test_what_stands_against_a_plan_is_said() -> None:
+def test_problems_with_a_plan_are_listed() -> None:
     plan = Plan(seed=1, steps=(Step(0, f.PowerLoss("broker-0")), Step(0, f.Kill("broker-7"))))
     first, then = problems_in_containers(plan)
     assert "there is no node 'broker-7'" in first
@@ -151,7 +151,7 @@ def test_a_plans_file_that_breaks_the_quorum_is_refused_under_the_guard(
         assert said[-1] == "without --guard it is run all the same"
 
 
-def test_a_dry_run_says_of_a_plan_that_breaks_the_quorum_what_it_would_do(tmp_path: Path) -> None:
+def test_a_dry_run_outlines_a_plan_that_breaks_the_quorum(tmp_path: Path) -> None:
     ended = highwater("run", written(tmp_path, *TWO_DOWN), "--dry-run")
     assert ended.exit_code == 0
     assert "kill broker-1" in ended.stdout
@@ -230,7 +230,7 @@ def test_of_several_clusters_that_are_up_one_must_be_named(tmp_path: Path) -> No
         choose_run(tmp_path, "", ["up-1", "up-2"])
 
 
-def test_status_shows_what_was_applied_to_the_cluster_that_is_up(
+def test_status_shows_faults_applied_to_the_cluster_that_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "latest").symlink_to("chaos-1")
@@ -244,7 +244,7 @@ def test_status_shows_what_was_applied_to_the_cluster_that_is_up(
     assert "'highwater heal --run up-1'" in ended.stdout
 
 
-def test_faults_whose_end_is_not_told_act(tmp_path: Path) -> None:
+def test_faults_without_a_written_end_act(tmp_path: Path) -> None:
     path = tmp_path / "intent.jsonl"
     times = iter(range(100, 200))
     log = IntentLog(path, lambda: next(times))
@@ -295,7 +295,7 @@ def test_a_fault_is_read_from_json() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "pause", '{"fault":"pause"}', '{"fault":"nap"}'])
-def test_what_is_no_fault_is_refused(text: str) -> None:
+def test_a_malformed_fault_is_refused(text: str) -> None:
     with pytest.raises(HarnessError, match="is no fault"):
         parse_fault(text)
 
@@ -339,7 +339,7 @@ PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
         ([UNKNOWN, PASS], 1, UNKNOWN, 1),
     ],
 )
-def test_only_what_proves_nothing_is_tried_again(
+def test_only_unknown_runs_are_tried_again(
     outcomes: list[Outcome], tries: int, expected: Outcome, runs: int
 ) -> None:
     coming = iter(enumerate(outcomes, start=1))

@@ -30,7 +30,7 @@ def _same_signals() -> Iterator[None]:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_what_is_raised_is_told_and_never_reads_as_a_failed_verdict(
+def test_exceptions_are_reported_and_never_read_as_a_failed_verdict(
     raised: BaseException,
     code: int,
     says: str,

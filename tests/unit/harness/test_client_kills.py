@@ -67,7 +67,7 @@ class Incarnation:
         return self.exit_code
 
 
-def test_of_clients_that_were_started_again_no_more_is_told_than_they_said(
+def test_progress_of_restarted_clients_starts_with_their_own_reports(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(load_process, "_Incarnation", Incarnation)

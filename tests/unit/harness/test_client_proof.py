@@ -79,7 +79,7 @@ def test_a_client_is_answered_before_and_after_and_not_while_it_acts() -> None:
     ],
     ids=["unreachable before", "answered while it acts"],
 )
-def test_what_a_client_does_not_notice_is_not_done_and_does_not_stay(
+def test_a_fault_that_a_client_does_not_notice_is_not_done_and_is_undone(
     brokers: Brokers, says: str, steps: list[str]
 ) -> None:
     with pytest.raises(NotDone, match=says):

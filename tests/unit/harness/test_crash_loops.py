@@ -66,7 +66,7 @@ def test_a_loop_of_one_is_a_kill_and_a_start() -> None:
     assert (loop.end(), node.kills, node.starts) == ("killed 1 of 1 times", 1, 1)
 
 
-def test_told_to_end_it_kills_no_more_and_tells_how_far_it_came() -> None:
+def test_an_ended_loop_kills_no_more_and_reports_its_kills() -> None:
     node, clock = Node(), Clock(ends_at=2)
     loop = CrashLoop(9, 1.0, node.kill, node.start, clock.wait)
     loop.begin()

@@ -83,7 +83,7 @@ def test_a_bug_is_caught_by_its_own_check_only_and_a_run_without_one_must_pass(
     assert Detection(bug, "", "I1", outcome, named, 1.0).is_right is is_right
 
 
-def test_a_run_is_measured_from_what_its_folder_holds(tmp_path: Path) -> None:
+def test_a_run_is_measured_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "intent.jsonl").write_text('{"at_ns":5,"number":1,"phase":"intended"}\n')
     check = CheckResult("a check", 1, (Finding("I3", "differ", "t", 0, 5),))
 

@@ -29,7 +29,7 @@ def answers(*values: object) -> Callable[[], object]:
     return lambda: left.pop(0) if len(left) > 1 else left[0]
 
 
-def test_what_is_so_already_needs_no_pause() -> None:
+def test_a_condition_that_holds_already_needs_no_pause() -> None:
     clock = FakeClock()
     assert eventually(lambda: "leader", within=5, clock=clock, pause=clock.pause) == "leader"
     assert clock.pauses == []
@@ -60,7 +60,7 @@ def test_it_is_asked_a_last_time_when_the_time_is_over() -> None:
     assert eventually(predicate, within=2, clock=clock, pause=clock.pause)
 
 
-def test_a_failure_says_what_was_awaited_what_was_seen_and_the_state() -> None:
+def test_a_failure_names_the_awaited_condition_the_last_value_and_the_state() -> None:
     clock = FakeClock()
     with pytest.raises(NeverHappened) as failure:
         eventually(
@@ -78,7 +78,7 @@ def test_a_failure_says_what_was_awaited_what_was_seen_and_the_state() -> None:
     ]
 
 
-def test_an_expected_error_means_not_yet_and_is_what_was_seen() -> None:
+def test_an_expected_error_means_not_yet_and_is_the_last_value() -> None:
     clock = FakeClock()
 
     def refused() -> bool:

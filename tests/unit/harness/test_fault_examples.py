@@ -29,6 +29,6 @@ def test_each_example_is_possible_on_containers_and_lasts_until_it_is_taken_back
     assert getattr(fault, "for_ms", None) is None
 
 
-def test_examples_are_told_apart_by_their_names() -> None:
+def test_examples_have_different_names() -> None:
     names = [example_name(each) for each in EXAMPLES]
     assert len(set(names)) == len(names)

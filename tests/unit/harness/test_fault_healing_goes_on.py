@@ -92,7 +92,7 @@ PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "node 0", 
 
 @pytest.mark.parametrize("error", [ReadTimeout("why"), RuntimeError("why")], ids=repr)
 @pytest.mark.parametrize("breaks", PARTS)
-def test_whatever_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_told(
+def test_if_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_reported(
     breaks: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = Parts(breaks, error)
@@ -160,7 +160,7 @@ def test_a_start_of_a_node_is_written_before_it_is_made(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "error", [NotInNamespace("why"), ReadTimeout("why"), RuntimeError("why")], ids=repr
 )
-def test_renewing_goes_on_and_tells_whatever_one_time_raises(
+def test_renewing_goes_on_and_reports_an_error_of_one_time(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_links, "RENEW_S", 0.001)

@@ -24,7 +24,7 @@ def test_each_kind_of_fault_has_one_row() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f.fault_name(row.fault))
-def test_each_kind_is_done_by_a_proven_means_that_ends_or_it_is_said_why_it_cannot_be(
+def test_each_kind_has_a_proven_means_that_ends_or_a_reason_why_not(
     row: Kind[f.Fault],
 ) -> None:
     told = (row.needs, row.mechanism, row.proof, row.ends)
@@ -32,14 +32,14 @@ def test_each_kind_is_done_by_a_proven_means_that_ends_or_it_is_said_why_it_cann
     assert why_unsupported(row.fault, ALL_WORK) == row.unsupported
 
 
-def test_what_containers_cannot_do_is_refused() -> None:
+def test_faults_that_containers_cannot_do_are_refused() -> None:
     rooms: Any = None
     with pytest.raises(NotDone, match="power_loss"):
         KINDS[f.PowerLoss].do(rooms, "1", f.PowerLoss("broker-0"), lambda words: None)
 
 
 @pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)
-def test_each_kind_says_what_it_does(kind: type[f.Fault]) -> None:
+def test_each_kind_is_described(kind: type[f.Fault]) -> None:
     assert kind.__dict__.get("__doc__")
 
 
@@ -85,7 +85,7 @@ def test_the_list_as_json_has_every_kind_and_every_means() -> None:
     ("arguments", "says"),
     [(["--run", "one", "--all"], "not both"), (["--run", "one"], "no Docker engine answers")],
 )
-def test_heal_refuses_what_it_cannot_do(arguments: list[str], says: str) -> None:
+def test_heal_refuses_impossible_options(arguments: list[str], says: str) -> None:
     result = CliRunner().invoke(make_app("heal"), ["heal", *arguments])
     assert isinstance(result.exception, HarnessError)
     assert says in str(result.exception)

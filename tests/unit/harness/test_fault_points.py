@@ -116,7 +116,7 @@ def faults(cluster: FakeCluster) -> Iterator[FailPointFaults]:
     made.end()
 
 
-def test_a_crash_is_told_by_the_last_event_and_the_node_is_started_without_the_point(
+def test_a_crash_is_proven_by_the_last_event_and_the_node_is_started_without_the_point(
     cluster: FakeCluster, faults: FailPointFaults
 ) -> None:
     done = faults.arm(f.CrashAt("broker-1", HERE, restart_after_ms=0), 1)
@@ -189,7 +189,7 @@ def test_a_point_that_the_node_does_not_have_is_not_done(faults: FailPointFaults
         faults.arm(f.CrashAt("broker-1", "during_failover"), 1)
 
 
-def test_everything_is_disarmed_without_knowing_what_was_armed(cluster: FakeCluster) -> None:
+def test_everything_is_disarmed_without_knowing_the_armed_points(cluster: FakeCluster) -> None:
     disarm_everything(cluster, 1)  # type: ignore[arg-type]
     assert [(each.name, each.action) for each in cluster.asked] == [
         (point, OFF) for point in BROKER_FAIL_POINTS

@@ -66,7 +66,7 @@ def fake(
     return FakeNamespaces(found, left, error, established)
 
 
-def test_what_was_broken_at_one_end_is_awaited_to_be_gone_at_the_other() -> None:
+def test_a_connection_broken_at_one_end_is_awaited_to_end_at_the_other() -> None:
     namespaces = fake()
     broken = break_connections(namespaces, {1: [A]}, (9093,), {A: 0, B: 1})
     assert (broken.connections, broken.seen_at_both_ends) == ((SEEN,), 1)
@@ -89,7 +89,7 @@ def test_of_a_peer_that_has_no_namespace_of_ours_one_end_is_all_that_is_seen() -
         (fake(left={0: (SEEN_AT_A,)}), "still there"),
     ],
 )
-def test_what_is_not_seen_to_be_gone_at_both_ends_is_not_done(namespaces: Any, why: str) -> None:
+def test_a_reset_not_seen_at_both_ends_is_not_done(namespaces: Any, why: str) -> None:
     with pytest.raises(NotDone, match=why):
         break_connections(namespaces, {1: [A]}, (9093,), {A: 0, B: 1})
 
@@ -112,7 +112,7 @@ def test_half_open_is_gone_at_the_one_end_and_established_at_the_other() -> None
         (fake(established=()), "gone at the other end too"),
     ],
 )
-def test_what_is_not_seen_to_be_half_open_is_not_done(namespaces: Any, why: str) -> None:
+def test_a_connection_not_seen_half_open_is_not_done(namespaces: Any, why: str) -> None:
     with pytest.raises(NotDone, match=why):
         half_open(namespaces, {1: [A]}, (9093,), {A: 0, B: 1})
 
@@ -137,7 +137,7 @@ class TwoNodes(ClusterLinks):
 
 
 @pytest.mark.parametrize("established", [(), (SEEN_AT_A,)], ids=["not proven", "proven"])
-def test_what_keeps_resets_back_is_taken_away_also_where_it_was_not_proven(
+def test_the_rule_that_drops_resets_is_removed_also_where_it_was_not_proven(
     established: tuple[Connection, ...],
 ) -> None:
     namespaces = fake(established=established)

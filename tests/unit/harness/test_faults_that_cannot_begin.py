@@ -50,7 +50,7 @@ class Quiet(in_containers._Run):
     [NotInNamespace("no"), NotProven("no"), ImageBuildFailed("no"), RuntimeError("a bug")],
     ids=lambda why: type(why).__name__,
 )
-def test_what_was_begun_is_taken_back_whatever_stops_it(
+def test_a_begun_fault_is_undone_by_any_error(
     why: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     faults = Unready(why)

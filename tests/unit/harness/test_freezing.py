@@ -35,7 +35,7 @@ def test_a_freezer_that_was_given_up_is_asked_again() -> None:
     assert engine.asked == 3
 
 
-def test_another_refusal_is_told_at_once() -> None:
+def test_another_refusal_is_reported_at_once() -> None:
     engine = Engine(9, "container is not running")
     with pytest.raises(APIError, match="not running"):
         pause(engine)

@@ -67,7 +67,7 @@ def test_room_is_made_when_the_last_of_several_faults_is_over(
     assert disks.done[3:] == []
 
 
-def test_what_was_not_seen_to_be_full_may_have_ballast_and_gets_room_at_the_end(
+def test_a_disk_not_seen_full_may_have_ballast_and_gets_room_at_the_end(
     full: FullDisks, disks: Disks
 ) -> None:
     disks.refuses = {"fill"}
@@ -77,7 +77,7 @@ def test_what_was_not_seen_to_be_full_may_have_ballast_and_gets_room_at_the_end(
     assert disks.done == [("fill", 1), ("make room", 1)]
 
 
-def test_a_disk_that_stays_full_is_told_and_tried_again(full: FullDisks, disks: Disks) -> None:
+def test_a_disk_that_stays_full_is_reported_and_tried_again(full: FullDisks, disks: Disks) -> None:
     full.fill(1)
     disks.refuses = {"make room"}
     assert full.end() == ["the disk of node 1: make room is refused"]

@@ -66,7 +66,7 @@ def test_nothing_is_stopped_where_nobody_can_follow(cluster: Any, says: str) -> 
     assert cluster.terminated == []
 
 
-def test_where_nobody_follows_in_time_it_is_told_what_controllers_say() -> None:
+def test_without_a_successor_in_time_the_controllers_states_are_reported() -> None:
     cluster: Any = Controllers(FIRST, after_looks=1_000_000)
     with pytest.raises(NotHandedOver, match="state: 1001 takes -1 for it"):
         hand_over(cluster, within_s=0.0)

@@ -48,7 +48,7 @@ def test_a_process_that_could_not_be_made_is_tried_again(monkeypatch: pytest.Mon
     ("refusals", "starts"),
     [([f"{NOT_MADE}: EOF"] * START_TRIES, START_TRIES), (["no such network"], 1)],
 )
-def test_any_other_refusal_and_the_last_one_are_told(
+def test_any_other_refusal_and_the_last_one_are_reported(
     monkeypatch: pytest.MonkeyPatch, refusals: list[str], starts: int
 ) -> None:
     helper = Helper(list(refusals))

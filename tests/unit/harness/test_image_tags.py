@@ -95,7 +95,7 @@ def test_a_renamed_or_newly_executable_file_is_a_change(checkout: Path) -> None:
     assert len({before, executable, image_tags(checkout).zookeeper}) == 3
 
 
-def test_an_image_is_built_of_what_its_tag_was_computed_from(checkout: Path) -> None:
+def test_an_image_is_built_of_the_sources_of_its_tag(checkout: Path) -> None:
     tags = image_tags(checkout)
     archive = packed(tags.contexts[tags.node])
     (checkout / "broker/highwater_broker/module.py").write_text("written since\n")

@@ -62,7 +62,7 @@ def test_the_exit_code_is_that_of_the_worst_verdict(
     ]
 
 
-def test_a_failed_runs_finding_is_told_with_its_place(runs: dict[str, Path]) -> None:
+def test_a_failed_runs_finding_is_printed_with_its_place(runs: dict[str, Path]) -> None:
     result = CliRunner().invoke(make_app("judge"), ["judge", str(runs["failed"])])
     assert "I1: t-0, offset 0, broker 1, p0's send 0: 'v0' was acknowledged" in result.stdout
 
@@ -158,7 +158,7 @@ def test_a_finding_of_the_final_look_names_its_file_where_no_line_has_it(
     assert lines_by_rule(runs["passed"])["I6"] == [("snapshots.jsonl", 1)]
 
 
-def test_a_member_that_lacks_what_was_committed_names_both_looks(runs: dict[str, Path]) -> None:
+def test_a_member_that_lacks_committed_records_names_both_looks(runs: dict[str, Path]) -> None:
     short = replace(broker(1).replicas[0], log_end_offset=Offset(0), high_watermark=Offset(0))
     nodes = {0: broker(0), 1: replace(broker(1), replicas=(short,))}
     looks = [look(10, LEADER), look(20, LEADER), Look(30, nodes)]
@@ -187,13 +187,13 @@ def test_a_finding_of_a_probe_names_its_line_and_the_looks_around_it(runs: dict[
     ]
 
 
-def test_what_is_not_known_of_a_finding_is_null_in_json(runs: dict[str, Path]) -> None:
+def test_unknown_fields_of_a_finding_are_null_in_json(runs: dict[str, Path]) -> None:
     (told,) = judged_as_json(runs["failed"])
     differs = next(each for each in told["findings"] if each["operation"] is None)
     assert differs["evidence"] == []
 
 
-def test_runs_of_one_name_are_told_apart_in_json(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_runs_of_one_name_have_their_folders_in_json(runs: dict[str, Path], tmp_path: Path) -> None:
     twin = tmp_path / "copied" / "passed"
     shutil.copytree(runs["failed"], twin)
     passed, failed = judged_as_json(runs["passed"], twin)
@@ -212,7 +212,7 @@ def test_a_folder_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
     "name",
     ["", "history/x\udcff.jsonl", "trace/x\udcff.jsonl", "segments/broker-0/t-0/9\udcff.log"],
 )
-def test_names_that_are_no_utf_8_are_told_in_json(
+def test_names_that_are_no_utf_8_have_replacement_characters_in_json(
     runs: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
     """Found: they ended `judge --json` with a traceback."""
@@ -256,7 +256,7 @@ def test_of_many_reasons_the_first_are_printed_and_how_to_have_them_all(
         assert " more: " not in told
 
 
-def test_no_terminal_obeys_what_a_run_says(runs: dict[str, Path]) -> None:
+def test_control_characters_of_a_run_do_not_reach_the_terminal(runs: dict[str, Path]) -> None:
     """Found: an ESC in a requirement reached the screen."""
     wiped = Requirement("\x1b[2Jwiped", False, "\x9b2J\r\n\u202e")
     write(runs["passed"] / REQUIREMENTS.name, REQUIREMENTS.encode((wiped,)))

@@ -117,7 +117,7 @@ def test_an_end_that_proves_too_little_leaves_the_verdict_unknown(
     assert [each.name for each in requirements_of(ending) if not each.met] == [unmet]
 
 
-def test_a_consumer_that_did_not_read_to_the_end_is_not_said_to_have_missed_records() -> None:
+def test_a_consumer_that_did_not_read_to_the_end_has_missed_no_records() -> None:
     assert not promises_of(Ending((ORDERS,), unread={"c0": "slow"}), (), ()).to_the_end
 
 

@@ -58,7 +58,7 @@ def test_a_start_takes_back_the_end_of_that_node_alone(faults: FaultsByHand, pat
     assert faults.still_act == {0}
 
 
-def test_a_start_of_a_node_that_ended_by_itself_is_told_too(
+def test_a_start_of_a_node_that_ended_by_itself_has_an_intent_too(
     faults: FaultsByHand, path: Path
 ) -> None:
     with faults.starting(0):

@@ -80,13 +80,13 @@ def recorded(folder: Path, **config: Any) -> RecordedProducer:
         ({"enable.idempotence": "false"}, PromisedProducer("p0")),
     ],
 )
-def test_a_configuration_promises_what_librdkafka_makes_of_it(
+def test_promises_follow_librdkafkas_meaning_of_a_configuration(
     config: Mapping[str, Any], promised: PromisedProducer
 ) -> None:
     assert promised_by("p0", config) == promised
 
 
-def test_a_send_is_recorded_before_it_is_sent_and_its_outcome_when_it_is_told(
+def test_a_send_is_recorded_before_it_is_sent_and_its_outcome_when_it_is_reported(
     library: list[FakeLibrary], tmp_path: Path
 ) -> None:
     producer = recorded(tmp_path)

@@ -19,7 +19,7 @@ def test_a_pass_is_one_line() -> None:
     )
 
 
-def test_without_acknowledgements_it_says_what_was_checked_and_what_is_not_known() -> None:
+def test_without_acknowledgements_the_report_lists_checks_and_unknowns() -> None:
     checks = [CheckResult(ACKNOWLEDGED, 0, ()), CheckResult("one leader", 2, ())]
     torn = CheckResult("segments decode", 4, (), unread=("final_look.json is missing",))
     met, unmet = Requirement("rest", True, ""), Requirement("records", False, "0")

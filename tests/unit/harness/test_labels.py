@@ -30,7 +30,7 @@ def test_a_runs_labels_survive_the_engine() -> None:
     assert stored["org.highwater.host-ports"] == "external=21234"
 
 
-def test_what_is_not_a_runs_has_no_run_labels() -> None:
+def test_objects_of_no_run_have_no_run_labels() -> None:
     assert parse_run_labels({}) is None
     assert parse_run_labels({"com.example.run": "test-1"}) is None
 

@@ -127,7 +127,7 @@ def around(node: int) -> LinkFault:
     return LinkFault("1", tuple(directions), Lose(ALWAYS), None)
 
 
-def test_who_is_down_is_neither_told_nor_sent_from_until_it_starts() -> None:
+def test_a_node_that_is_down_gets_no_rules_and_sends_no_canaries_until_it_starts() -> None:
     up = [0, 1]
     namespaces, links = make(up)
     proof = links.apply(around(1))
@@ -142,7 +142,7 @@ def test_who_is_down_is_neither_told_nor_sent_from_until_it_starts() -> None:
     assert "10.0.0.11" in namespaces.rules[2]
 
 
-def test_what_comes_from_and_goes_to_outside_has_rules_and_no_canaries() -> None:
+def test_directions_from_and_to_outside_have_rules_and_no_canaries() -> None:
     namespaces, links = make([0, 1, 2])
     links.apply(around(1))
     assert f"{CLIENTS} . 9094" in namespaces.rules[1]
@@ -151,7 +151,7 @@ def test_what_comes_from_and_goes_to_outside_has_rules_and_no_canaries() -> None
     assert ports == {CANARY_PORT}
 
 
-def test_while_a_node_is_cut_off_what_heals_on_its_links_is_not_expected_to_pass() -> None:
+def test_while_a_node_is_cut_off_healed_links_of_its_are_not_expected_to_pass() -> None:
     _, links = make([0, 1, 2])
     links.apply(LinkFault("0", (Direction("10.0.0.10", 1, 9093),), Lose(ALWAYS), None))
     links.apply(around(1))
@@ -201,7 +201,7 @@ def slow(name: str, latency_ms: int, for_ns: int | None = None) -> LinkFault:
     return LinkFault(name, (Direction("10.0.0.10", 1, 9093),), Slow(latency_ms), for_ns)
 
 
-def test_what_a_kernel_does_not_do_is_not_proven_and_stays_to_be_healed() -> None:
+def test_a_fault_that_the_kernel_does_not_do_is_not_proven_and_stays_to_be_healed() -> None:
     namespaces, links = make([0, 1, 2])
     namespaces.drops_nothing = True
     with pytest.raises(NotProven, match=r"0 % of .* lost, not 100 %"):
@@ -216,7 +216,7 @@ def test_a_cut_that_is_over_when_canaries_look_is_not_proven() -> None:
         links.apply(cut("1", 1, for_ns=20_000_000))
 
 
-def test_a_fault_that_ended_by_itself_before_it_was_healed_is_told_by_what_was_before() -> None:
+def test_a_fault_that_ended_before_it_was_healed_shows_in_canaries_before_that() -> None:
     namespaces, links = make([0, 1, 2])
     links.apply(cut("1", 1))
     namespaces.rules[1] = NO_RULES
@@ -224,7 +224,7 @@ def test_a_fault_that_ended_by_itself_before_it_was_healed_is_told_by_what_was_b
         links.heal("1")
 
 
-def test_who_was_started_and_not_told_since_is_not_expected_to_have_rules() -> None:
+def test_a_started_node_is_not_expected_to_have_rules_until_it_gets_them() -> None:
     namespaces, links = make([0, 1, 2])
     links.apply(cut("1", 1))
     namespaces.rules[1] = NO_RULES
@@ -282,7 +282,7 @@ def test_a_latency_that_nobody_holds_is_not_proven() -> None:
 
 
 @pytest.mark.parametrize("latency_ms", [100, 400, 2_000])
-def test_a_latency_that_nobody_held_any_more_is_told_at_its_end_however_soon_helpers_start(
+def test_a_latency_that_was_lost_meanwhile_shows_at_its_end_however_soon_helpers_start(
     latency_ms: int,
 ) -> None:
     """Early canaries prove it only once a held canary could have arrived."""
@@ -301,7 +301,7 @@ class _Forgetful(dict[int, int]):
 # ---------------------------------------------------------------- together
 
 
-def test_what_is_asked_for_at_the_same_moment_is_one_change_with_a_proof_each() -> None:
+def test_faults_of_the_same_moment_are_one_change_with_a_proof_each() -> None:
     proofs: dict[str, object] = {}
 
     def second() -> None:

@@ -59,7 +59,7 @@ def test_canaries_are_counted_by_when_they_were_sent() -> None:
         (30, 100, 0, False),
     ],
 )
-def test_a_share_of_lost_canaries_is_as_asked_or_it_is_said_that_it_is_not(
+def test_a_wrong_share_of_lost_canaries_is_reported(
     asked_percent: int, sent: int, received: int, *, is_proven: bool
 ) -> None:
     problem = problem_with(Measured("a", lost(asked_percent), sent, received))
@@ -78,7 +78,7 @@ def test_a_share_of_lost_canaries_is_as_asked_or_it_is_said_that_it_is_not(
         (Asked(kbit_per_s=100), 250.0, 0, None),
     ],
 )
-def test_a_delay_is_as_asked_or_it_is_said_how_it_is_not(
+def test_a_wrong_delay_is_reported(
     asked: Asked, median_ms: float, early: int, says: str | None
 ) -> None:
     problem = problem_with(Measured("a", asked, 50, 50, median_ms, early))
@@ -124,7 +124,7 @@ def test_the_pace_is_that_of_all_streams_of_a_pipe_in_bits_of_whole_packets() ->
         (Asked(), 1_000.0, 1_000.0, 50, None),
     ],
 )
-def test_a_pace_shows_the_bandwidth_or_it_is_said_what_is_wrong(
+def test_a_pace_that_does_not_show_the_bandwidth_is_reported(
     asked: Asked, offered: float, arrived: float, packets: int, says: str | None
 ) -> None:
     problem = problem_with_pace(Paced("a", asked, offered, arrived, packets))

@@ -53,7 +53,7 @@ def test_a_script_drops_requests_to_a_port_and_answers_from_it_until_their_time(
     ]
 
 
-def test_a_script_replaces_all_that_was_before_and_no_chain_goes_with_what_it_holds() -> None:
+def test_a_script_replaces_all_former_rules_and_deletes_no_chain() -> None:
     lines = script([Drop(A, 100, 5 * MS)], 0).splitlines()
     assert lines[0] == "add table inet highwater"
     assert lines.index("flush table inet highwater") == 5
@@ -76,7 +76,7 @@ def test_of_two_alike_the_longer_holds_and_different_shares_act_side_by_side() -
     }
 
 
-def test_what_is_of_all_ports_and_what_leaves_have_sets_and_rules_of_their_own() -> None:
+def test_rules_for_all_ports_and_for_leaving_packets_have_their_own_sets() -> None:
     everything = Direction("10.0.0.10", 1, ALL_PORTS)
     text = script([Drop(each, 100, 5 * MS) for each in (A, everything, TO_CLIENTS)], 0)
     assert elements(text) == {
@@ -90,7 +90,7 @@ def test_what_is_of_all_ports_and_what_leaves_have_sets_and_rules_of_their_own()
     ]
 
 
-def test_what_is_held_back_is_marked_before_with_the_number_of_its_pipe() -> None:
+def test_packets_to_hold_are_marked_with_the_number_of_their_pipe() -> None:
     holds = [Hold(A, Slow(10), 5 * MS), Hold(A, Narrow(64), 9 * MS), Hold(TO_CLIENTS, Slow(1), MS)]
     text = script([], 0, holds)
     assert elements(text) == {
@@ -205,7 +205,7 @@ def test_one_node_that_zookeeper_hears_nothing_of(fault: f.Cut, node: int | None
     assert silenced_to_zookeeper(directions_of(fault, find, ADDRESSES), ADDRESSES) == node
 
 
-def test_what_goes_to_the_clients_is_dropped_where_it_leaves() -> None:
+def test_packets_to_clients_are_dropped_where_they_leave() -> None:
     fault = f.Cut("broker-0", "any", "client")
     leaving = [each for each in directions_of(fault, find, ADDRESSES) if each.leaves]
     assert leaving == [Direction("10.0.0.1", 0, port, leaves=True) for port in (9092, 9094)]

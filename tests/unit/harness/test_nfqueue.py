@@ -29,7 +29,7 @@ def test_a_packet_that_was_cut_short_tells_its_whole_length() -> None:
     assert list(packets_in(message(QUEUE_PACKET, cut))) == [Packet(7, 0xABC, 1_500)]
 
 
-def test_a_packet_that_was_not_cut_is_as_long_as_what_came() -> None:
+def test_a_packet_that_was_not_cut_has_its_whole_length() -> None:
     short = number_and_mark(8, 1) + attribute(10, bytes(3))
     assert list(packets_in(message(QUEUE_PACKET, short))) == [Packet(8, 1, 3)]
 

@@ -92,11 +92,11 @@ def test_the_controller_of_the_highest_epoch_is_active() -> None:
         (Look(2, {**LED_BY_0.nodes, 1000: controller(1000, 2)}), ["controller_elected"]),
     ],
 )
-def test_changes_are_told_once(after: Look, kinds: list[str]) -> None:
+def test_changes_are_reported_once(after: Look, kinds: list[str]) -> None:
     assert [change.kind for change in changes_between(LED_BY_0, after)] == kinds
 
 
-def test_a_node_that_answers_again_is_told() -> None:
+def test_a_node_that_answers_again_is_reported() -> None:
     gone = Look(2, {**LED_BY_0.nodes, 1: None})
     assert [change.kind for change in changes_between(gone, LED_BY_0)] == ["node_answers"]
 
@@ -105,7 +105,7 @@ def acks(*times_s: float) -> list[Acknowledged]:
     return [Acknowledged("t", 0, i, "v", 0, int(t * 1e9)) for i, t in enumerate(times_s)]
 
 
-def test_the_longest_pause_that_meets_the_window_is_the_gap() -> None:
+def test_the_longest_pause_that_overlaps_the_window_is_the_gap() -> None:
     history = acks(0.0, 5.0, 5.1, 7.1, 7.2, 20.0)
     gap = longest_gap(history, "t", 0, start_ns=int(5.05e9), end_ns=int(7.15e9))
     assert gap is not None
@@ -117,7 +117,7 @@ def test_no_acknowledgement_is_no_gap() -> None:
     assert longest_gap(acks(1.0), "t", 0, start_ns=0, end_ns=10**12) is None
 
 
-def test_a_look_is_told_in_a_line() -> None:
+def test_a_look_is_printed_in_a_line() -> None:
     assert describe_look(Look(1, {**LED_BY_0.nodes, 2: None})) == (
         "silent: [2]; controller 1000 of epoch 1 knows brokers [], {}; "
         "led: t-0 by 0 in epoch 3, ISR [0, 1]"

@@ -68,7 +68,7 @@ def test_of_two_latencies_the_last_counts_and_the_older_again_once_it_is_over() 
     assert going(pipes, 200) == [(10, 0), (151, 1)]
 
 
-def test_what_is_under_way_when_the_last_effect_ends_goes_on_at_once_and_in_order() -> None:
+def test_held_packets_go_on_at_once_and_in_order_when_the_last_effect_ends() -> None:
     pipes = pipes_with(slow(500, until_ns=100 * MS))
     for number in range(3):
         pipes.arrive(PIPE, number, 100, number * MS)
@@ -80,7 +80,7 @@ def test_what_is_under_way_when_the_last_effect_ends_goes_on_at_once_and_in_orde
     assert pipes.due(201 * MS) == [3]
 
 
-def test_what_no_effect_is_on_goes_on_at_once() -> None:
+def test_packets_without_an_effect_go_on_at_once() -> None:
     pipes = pipes_with(slow(500))
     assert pipes.arrive(OTHER, 7, 100, 0)
     assert pipes.due(0) == [7]
@@ -96,7 +96,7 @@ def test_packets_follow_one_another_at_the_pace_of_a_narrow_line() -> None:
     assert pipes.due(205 * MS) == [4]
 
 
-def test_what_would_wait_too_long_for_the_line_is_dropped_and_its_time_is_not_taken() -> None:
+def test_packets_that_would_wait_too_long_are_dropped_and_take_no_time_of_the_line() -> None:
     pipes = pipes_with(narrow(80))
     taken = [pipes.arrive(PIPE, number, 100, 0) for number in range(40)]
     fitting = BUFFER_NS // (10 * MS) + 1
@@ -120,7 +120,7 @@ def test_when_latency_ends_on_a_narrow_line_nothing_overtakes_or_hurries() -> No
 
 
 @pytest.mark.parametrize("lasts_ns", [0, 5])
-def test_what_is_told_lasts_from_when_it_is_heard(lasts_ns: int) -> None:
+def test_an_effect_lasts_from_the_time_it_is_received(lasts_ns: int) -> None:
     fields = {"pipe": 1, "lasts_ns": lasts_ns, "latency_ns": 3}
     assert effect_of(fields, 100) == Effect(1, 100 + lasts_ns, 3)
     pipes = pipes_with(effect_of({"pipe": 1, "lasts_ns": lasts_ns, "kbit_per_s": 9}, 100))

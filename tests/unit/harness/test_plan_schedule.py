@@ -191,7 +191,7 @@ def test_a_step_between_two_looks_is_late_and_says_so() -> None:
     assert 0 < (step.drift_ms or 0) <= POLL_S * 1000
 
 
-def test_a_conditional_step_waits_for_what_is_seen_after_its_time() -> None:
+def test_a_conditional_step_waits_for_looks_after_its_time() -> None:
     clock = Clock()
     clock.events = [(50, event()), (200, event())]
     when = When(Observed.EVENT, event="isr_changed", then_after_ms=40)
@@ -200,7 +200,7 @@ def test_a_conditional_step_waits_for_what_is_seen_after_its_time() -> None:
     assert step.due_ms == 240
 
 
-def test_what_was_armed_and_never_acted_has_not_fired() -> None:
+def test_an_armed_fault_that_never_acted_has_not_fired() -> None:
     hits: list[int] = []
     step = StepDone(
         Step(0, f.CrashAt("broker-0", "before_log_flush")),

@@ -48,7 +48,7 @@ def plan_with(*faults: f.Fault) -> Plan:
     ],
     ids=f.fault_name,
 )
-def test_what_has_a_mechanism_is_supported(fault: f.Fault) -> None:
+def test_a_fault_with_a_mechanism_is_supported(fault: f.Fault) -> None:
     assert KINDS[type(fault)].mechanism
     assert unsupported(plan_with(fault)) == []
 
@@ -61,7 +61,7 @@ def test_what_has_a_mechanism_is_supported(fault: f.Fault) -> None:
     ],
     ids=["one client", "clients' links"],
 )
-def test_of_a_kind_that_can_be_done_what_cannot_is_refused(fault: f.Fault, why: str) -> None:
+def test_impossible_faults_of_a_possible_kind_are_refused(fault: f.Fault, why: str) -> None:
     (problem,) = unsupported(plan_with(fault))
     assert problem.startswith("unsupported here: at 0 ms: ")
     assert why in problem
@@ -129,7 +129,7 @@ def test_the_runs_folder_says_all_of_the_cluster() -> None:
     assert decode_topology(written) == topology
 
 
-def test_too_short_a_session_is_lengthened_and_said() -> None:
+def test_too_short_a_session_is_lengthened_and_reported() -> None:
     plan = Plan(seed=1, topology=PlanTopology(broker_settings={"session_timeout_ms": 400}))
     assert topology_of(plan).session_timeout_ms == MIN_SESSION_TIMEOUT_MS
     assert len(list(differences(plan))) == 1
@@ -139,7 +139,7 @@ def test_a_plan_of_defaults_is_run_as_it_is() -> None:
     assert list(differences(Plan(seed=1))) == []
 
 
-def test_what_only_the_simulator_has_is_said() -> None:
+def test_settings_of_the_simulator_alone_are_reported() -> None:
     plan = Plan(
         seed=1, network=Network(shuffles_ties=True), core=("broker-0",), probes_shrinking=True
     )

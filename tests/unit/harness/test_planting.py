@@ -56,7 +56,7 @@ def test_asking_leaves_the_preset_as_it_was() -> None:
     assert resolve_toggles(Preset.FENCED) == before
 
 
-def test_every_bug_can_be_planted_in_what_the_search_runs() -> None:
+def test_every_bug_can_be_planted_in_the_modules_that_the_search_runs() -> None:
     for name in PLANTED:
         check_planting(name, Preset.FENCED)
 

@@ -130,7 +130,7 @@ def test_each_event_and_each_command_without_an_answer_has_its_own_labels() -> N
     assert value(found, "highwater_controller_commands_timed_out_total", **of) == 6
 
 
-def test_a_broker_tells_what_it_leads_and_what_lacks_replicas() -> None:
+def test_a_broker_counts_its_leaderships_and_under_replicated_partitions() -> None:
     found = samples_of(prometheus_text({"broker-0": BROKER}))
     manager = "kafka_server_replicamanager"
     counted = {

@@ -42,7 +42,7 @@ def test_junit_has_an_error_for_a_check_that_could_not_read_all() -> None:
     assert error.text == "p0.jsonl: line 1: it is cut\nt-0: no folder"
 
 
-def test_junit_is_xml_whatever_characters_a_run_has() -> None:
+def test_junit_is_xml_with_any_characters_of_a_run() -> None:
     """Found: the characters of a colour in a message, and no reader of JUnit took the file."""
     found = CheckResult("broken", 1, (Finding("I1", "\x1b[31m\x00lost", around=("\ufffe",)),))
     suite = ET.fromstring(junit_xml("run-1", judge([found], [])))  # noqa: S314 - our own bytes
@@ -50,7 +50,7 @@ def test_junit_is_xml_whatever_characters_a_run_has() -> None:
     assert failure.get("message") == "I1: \ufffd[31m\ufffdlost"
 
 
-def test_a_report_escapes_what_it_shows_and_holds_the_picture(tmp_path: Path) -> None:
+def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "run-1")
     look = Look(0, {0: None, 1000: None})
     acknowledged = (Acknowledged("t", 0, 0, "v", 0, 100_000_000),)

@@ -86,7 +86,7 @@ def search_of(*outcomes: Summary | Lost, interrupted: bool = False) -> Search:
         (search_of(), Outcome.UNKNOWN),
     ],
 )
-def test_only_failures_fail_and_what_is_missing_leaves_it_unknown(
+def test_only_failures_fail_and_missing_outcomes_leave_it_unknown(
     found: Search, verdict: Outcome
 ) -> None:
     assert found.outcome is verdict
@@ -212,7 +212,7 @@ def test_a_bug_that_most_hunts_do_not_find_has_no_median() -> None:
     assert "| truncate_nothing | 6 | 20 | 3.0 | 2 of 3 |" in row
 
 
-def test_a_hunt_counts_lost_schedules_and_ends_with_what_it_found() -> None:
+def test_a_hunt_counts_lost_schedules_and_ends_with_its_findings() -> None:
     hunt = Hunt("truncate_nothing", 1)
     not_its_own = replace(summary_of(9, found=LOSS), fails_anyway=True)
     for outcome in (not_its_own, LOST):

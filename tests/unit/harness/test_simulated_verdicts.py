@@ -71,7 +71,7 @@ def result_of(
         (result_of(violation=LOSS, fired=(), missed=(KILL,)), Judged.FAIL, "I1: t-0, offset 7"),
     ],
 )
-def test_what_is_broken_fails_and_what_did_not_happen_leaves_it_unknown(
+def test_a_violation_fails_and_a_missed_step_leaves_it_unknown(
     result: RunResult, outcome: Judged, reason: str
 ) -> None:
     verdict = judge([watched(result)], requirements_of(result))
@@ -83,7 +83,7 @@ def test_what_is_broken_fails_and_what_did_not_happen_leaves_it_unknown(
 @pytest.mark.parametrize(
     ("flags", "broken"), [((OLD_EPOCH,), None), ((OLD_EPOCH, UNEXPLAINED), "I12")]
 )
-def test_what_fails_a_run_by_a_flag_alone_can_be_shrunk(
+def test_a_run_that_fails_by_a_flag_alone_can_be_shrunk(
     flags: tuple[Violation, ...], broken: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -111,7 +111,7 @@ def test_an_explained_flag_is_noted_with_its_row() -> None:
         (result_of(flags=(UNEXPLAINED,)), "a_bug", Expected("fail", "I12", planted="a_bug")),
     ],
 )
-def test_what_a_run_showed_is_what_its_plan_must_show(
+def test_a_runs_findings_become_its_plans_expectation(
     result: RunResult, bug: str, expected: Expected
 ) -> None:
     assert expected_of(find(result), bug) == expected

@@ -125,7 +125,7 @@ def test_the_log_reads_as_a_story(traces: Traces) -> None:
     assert printed(traces.events) == STORY
 
 
-def test_the_order_is_each_controllers_own_whatever_its_files_are_called(traces: Traces) -> None:
+def test_the_order_is_each_controllers_own_with_any_names_of_files(traces: Traces) -> None:
     """A tenth start's file sorts before a second's, and clocks may stand still."""
     assert printed(traces.events[::-1]) == STORY
     many = Traces()
@@ -161,7 +161,7 @@ def test_a_brokers_lines_are_those_that_name_it_as_it_was_or_as_it_is(traces: Tr
     assert seconds(select(lines, brokers=[1])) == sorted(nameless | {2, 6, 12})
 
 
-def test_a_trace_of_an_earlier_version_has_less_to_tell_and_is_told(traces: Traces) -> None:
+def test_a_trace_of_an_earlier_version_is_shown_with_fewer_details(traces: Traces) -> None:
     old = Traces()
     before = {"from_state": "NewReplica", "to_state": "OnlineReplica", "replica": 1}
     old.add(K.REPLICA_STATE_CHANGED, at=T0, **before)
@@ -204,7 +204,7 @@ def logs(*arguments: str | Path) -> Any:
     return CliRunner().invoke(make_app("logs"), ["logs", *map(str, arguments)])
 
 
-def test_a_runs_folder_is_read_whatever_world_wrote_it(folder: Path) -> None:
+def test_a_runs_folder_of_either_world_is_read(folder: Path) -> None:
     assert logs("--state-changes", folder).stdout == STORY
     assert logs("--state-changes", folder, "--tail", 2).stdout == "".join(
         STORY.splitlines(keepends=True)[-2:]
@@ -249,12 +249,12 @@ def test_as_json_each_line_is_an_object_and_filters_apply(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
-def test_what_does_not_go_together_is_told(arguments: list[str], says: str) -> None:
+def test_options_that_exclude_each_other_are_refused(arguments: list[str], says: str) -> None:
     result = logs(*arguments)
     assert says in str(result.exception)
 
 
-def test_a_failed_log_folder_is_told_with_its_broker_and_replicas() -> None:
+def test_a_failed_log_folder_is_shown_with_its_broker_and_replicas() -> None:
     made = Traces()
     made.add(K.LOG_FOLDERS_CHANGED, brokers=[2])
     made.add(K.REPLICAS_FAILED, broker=2, partitions=["t-0", "t-1"])

@@ -100,7 +100,7 @@ def test_a_library_that_may_not_retry_sends_once_and_acks_0_says_nothing(tmp_pat
     assert told == {1}
 
 
-def test_a_reader_records_what_it_read_and_knows_when_it_has_read_all(tmp_path: Path) -> None:
+def test_a_reader_records_its_records_and_knows_when_it_has_read_all(tmp_path: Path) -> None:
     broker = Broker()
     broker.values = ["a", "b", "c"]
     history = ClientHistory(tmp_path, "c0", 0)

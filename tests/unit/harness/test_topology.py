@@ -91,7 +91,7 @@ def test_a_malformed_label_is_refused() -> None:
         decode_topology('{"brokers": "many"}')
 
 
-def test_a_broker_is_told_addresses_rather_than_names() -> None:
+def test_a_broker_gets_addresses_rather_than_names() -> None:
     topology = Topology(session_timeout_ms=2000, broker_settings={"log_flush": True})
     spec = topology.node(1)
     environment = node_environment(topology, spec, SUBNET, Endpoint("127.0.0.1", 21234))

@@ -21,7 +21,7 @@ def test_trying_a_file_leaves_it_as_it_was(tmp_path: Path) -> None:
     assert path.read_text() == "{}"
 
 
-def test_what_cannot_be_written_is_said_with_its_path(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "plan.json", tmp_path):
         with pytest.raises(CannotWrite, match=str(path)):

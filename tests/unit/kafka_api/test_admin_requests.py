@@ -99,7 +99,7 @@ def answers(response: Any) -> list[tuple[TopicPartition, str]]:
         (more(3, nodes(1, -5)), "INVALID_REPLICA_ASSIGNMENT", "names broker -5"),
     ],
 )
-def test_what_no_topic_could_have_is_refused_here(
+def test_values_that_no_topic_could_have_are_refused_here(
     world: Any, wanted: PartitionsToCreate, error: str, message: str
 ) -> None:
     (refused,) = world.ask(expand(wanted)).topics
@@ -117,7 +117,7 @@ def test_a_topic_named_twice_is_refused_once_and_the_others_are_expanded(world: 
     assert [topic.topic for topic in asked.topics] == ["u"]
 
 
-def test_the_controller_gets_what_is_to_be_expanded(world: Any) -> None:
+def test_the_controller_gets_the_topics_to_expand(world: Any) -> None:
     world.controller.answer = expanded(("t", E.INVALID_PARTITIONS))
     response = world.ask(expand(more(3, nodes(1, 2)), timeout_ms=700, validate_only=True))
     assert topic_answers(response) == [("t", "INVALID_PARTITIONS")]
@@ -179,7 +179,7 @@ def test_an_unknown_election_type_is_refused(world: Any, election_type: int) -> 
     assert world.controller.requests == []
 
 
-def test_of_all_partitions_those_are_told_that_the_controller_names(world: Any) -> None:
+def test_the_answer_has_the_partitions_that_the_controller_names(world: Any) -> None:
     world.cluster({"u": [0]})
     world.controller.answer = elected((U0, E.NONE), (T0, E.PREFERRED_LEADER_NOT_AVAILABLE))
     response = world.ask(ElectLeadersRequest(PREFERRED, None, 1_000))
@@ -264,7 +264,7 @@ def test_a_partition_with_two_targets_is_refused_once(world: Any) -> None:
     assert "'t-0' twice" in response.partitions[0].message
 
 
-def test_the_controllers_refusal_of_one_partition_is_told(world: Any) -> None:
+def test_the_controllers_refusal_of_one_partition_is_in_the_answer(world: Any) -> None:
     world.controller.answer = control.AlterReassignmentsResponse(
         E.NONE, (PartitionResult(T0, E.NO_REASSIGNMENT_IN_PROGRESS, "nothing to give up"),)
     )
@@ -305,7 +305,7 @@ LISTS = (
 @pytest.mark.parametrize(
     ("sent", "error"), [(True, E.REQUEST_TIMED_OUT), (False, E.NOT_CONTROLLER)]
 )
-def test_no_answer_of_the_controller_is_told_of_the_request_as_a_whole(
+def test_without_the_controllers_answer_the_request_fails_as_a_whole(
     world: Any, request_: Any, sent: bool, error: ErrorCode
 ) -> None:
     world.controller.answer = CallFailed("nobody", sent=sent)

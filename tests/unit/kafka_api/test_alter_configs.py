@@ -87,7 +87,7 @@ def test_changes_are_forwarded_and_each_resource_is_answered(world: Any) -> None
     ]
 
 
-def test_what_replaces_a_configuration_is_forwarded_as_such(world: Any) -> None:
+def test_a_replaced_configuration_is_forwarded_as_such(world: Any) -> None:
     take_all(world)
     request = AlterConfigsRequest((ReplacedConfig(4, "1", (("a", "1"),)),))
     (answered,) = world.ask(request).resources
@@ -116,7 +116,7 @@ def test_what_replaces_a_configuration_is_forwarded_as_such(world: Any) -> None:
         (AlterConfigsRequest((ReplacedConfig(2, "t", ()),) * 2), "INVALID_REQUEST"),
     ],
 )
-def test_what_can_never_be_done_is_refused_at_once(world: Any, request_: Any, error: str) -> None:
+def test_impossible_changes_are_refused_at_once(world: Any, request_: Any, error: str) -> None:
     (answered,) = world.ask(request_).resources
     assert answered.error.name == error
     assert answered.message
@@ -124,7 +124,7 @@ def test_what_can_never_be_done_is_refused_at_once(world: Any, request_: Any, er
 
 
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
-def test_what_a_list_is_to_gain_or_lose_is_forwarded(world: Any, operation: int) -> None:
+def test_changes_of_a_lists_entries_are_forwarded(world: Any, operation: int) -> None:
     take_all(world)
     world.ask(altered(ConfigAlteration("cleanup.policy", operation, "delete")))
     (forwarded,) = world.controller.requests
@@ -146,7 +146,7 @@ def test_followers_connections_alter_nothing(world: Any) -> None:
         (AlterConfigsResponse(ErrorCode.INVALID_REQUEST), "INVALID_REQUEST"),
     ],
 )
-def test_what_the_controller_does_not_answer_stays_open(
+def test_a_request_without_the_controllers_answer_stays_unknown(
     world: Any, answer: Any, error: str
 ) -> None:
     world.controller.answer = answer

@@ -40,7 +40,7 @@ def replicas(folder: DescribedLogDir) -> list[TopicPartition]:
     return [each.topic_partition for each in folder.replicas]
 
 
-def test_each_folder_is_told_with_its_replicas_and_its_disk(described: Any) -> None:
+def test_each_folder_is_listed_with_its_replicas_and_its_disk(described: Any) -> None:
     sound, of_unknown_size, failed = described()
     assert (sound.path, replicas(sound)) == ("/data/d0", [T0, U0])
     assert (sound.total_bytes, sound.usable_bytes) == (1000, 300)
@@ -55,7 +55,7 @@ def test_the_only_folder_is_the_data_folder_itself(world: Any, described: Any) -
     assert [each.path for each in described()] == ["/data"]
 
 
-def test_a_named_replica_is_told_alone_and_one_that_is_not_here_not(described: Any) -> None:
+def test_a_named_replica_is_listed_alone_and_a_missing_one_is_not(described: Any) -> None:
     for listener in ("CLIENT", "EXTERNAL", "REPLICATION"):
         told = described(T1, NOWHERE, T1, listener=listener)
         assert [replicas(each) for each in told] == [[], [T1], []]
@@ -70,7 +70,7 @@ def test_the_size_is_that_of_the_batches_and_no_log_ends_below_its_high_watermar
     assert [(each.offset_lag, each.is_future) for each in told] == [(0, False)] * 2
 
 
-def test_a_thousand_replicas_are_told_in_turns(world: Any, described: Any) -> None:
+def test_a_thousand_replicas_are_listed_in_turns(world: Any, described: Any) -> None:
     many = tuple(TopicPartition("many", number) for number in range(1_000))
     for key in many:
         world.host(key.topic, key.partition)

@@ -174,7 +174,7 @@ def test_a_first_batch_above_the_limits_is_sent_whole(world: Any) -> None:
     assert sent(response) == [("NONE", b"x" * 100)]
 
 
-def test_later_partitions_get_only_what_fits(world: Any) -> None:
+def test_later_partitions_get_only_records_that_fit(world: Any) -> None:
     for number, value in enumerate((b"a" * 60, b"b" * 60, b"c" * 40)):
         world.host("t", number).fill(value)
     fits = size_bytes(b"a" * 60, b"c" * 40)
@@ -380,7 +380,7 @@ def test_a_high_watermark_that_rose_between_two_fetches_is_sent_soon(world: Any)
     assert again.took_ms == 500
 
 
-def test_what_one_follower_was_sent_says_nothing_about_another(world: Any) -> None:
+def test_a_high_watermark_sent_to_one_follower_does_not_count_for_another(world: Any) -> None:
     world.host("t")
     first_fetch(world, at("t", 0, 0), replica=1)
     asked = world.start(follow(at("t", 0, 0), replica=2), "REPLICATION")
@@ -430,7 +430,9 @@ def test_a_topic_id_finds_the_topic_and_comes_back(world: Any, make_update: Any)
     assert (result.topic, result.topic_id, text_of(result.records)) == ("t", TOPIC_ID, b"a")
 
 
-def test_what_followers_were_sent_is_forgotten_with_the_topic(world: Any, make_update: Any) -> None:
+def test_high_watermarks_sent_to_followers_are_forgotten_with_the_topic(
+    world: Any, make_update: Any
+) -> None:
     world.cluster({"t": [0]})
     world.host("t")
     first_fetch(world, at("t", 0, 0))
@@ -462,7 +464,7 @@ def test_a_fetch_like_the_last_counts_its_time_and_reads_nothing_again(world: An
     assert len(quiet.repeated_fetches) == repeated + 1
 
 
-def test_news_of_one_partition_come_beside_what_was_said_of_the_others(world: Any) -> None:
+def test_news_of_one_partition_come_beside_the_others_answers(world: Any) -> None:
     quiet, busy, request = two_partitions_in_line(world)
     reads = quiet.reads
     asked = world.start(request, "REPLICATION")
@@ -473,7 +475,7 @@ def test_news_of_one_partition_come_beside_what_was_said_of_the_others(world: An
     assert quiet.reads == reads
 
 
-def test_what_changed_between_two_fetches_is_seen_by_the_second(world: Any) -> None:
+def test_a_change_between_two_fetches_is_seen_by_the_second(world: Any) -> None:
     quiet, _, request = two_partitions_in_line(world)
     quiet.lose_leadership()
     asked = world.start(request, "REPLICATION")
@@ -540,7 +542,7 @@ def test_a_followers_earlier_registrations_watch_nothing_any_more(world: Any) ->
     assert watches(world, "t") == 1
 
 
-def test_what_a_follower_fetches_by_name_is_remembered_beside_what_it_fetches_by_id(
+def test_a_followers_fetches_by_name_are_remembered_beside_those_by_id(
     world: Any, make_update: Any
 ) -> None:
     by_id, by_name = world.host("id", topic_id=TOPIC_ID), world.host("name")

@@ -58,7 +58,7 @@ def test_a_partition_without_a_live_leader_has_no_coordinator_now(world: Any) ->
         (2, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_not_coordinated_here_is_told_for_good(
+def test_an_unsupported_coordinator_type_is_refused_for_good(
     world: Any, key_type: int, error: ErrorCode
 ) -> None:
     world.cluster({"t": [1]})
@@ -113,7 +113,9 @@ def test_a_topic_that_another_broker_had_made_is_waited_for(world: Any) -> None:
         (CallFailed("nobody", sent=False), "NOT_CONTROLLER"),
     ],
 )
-def test_why_the_topic_cannot_be_made_is_told_at_once(world: Any, answer: Any, why: str) -> None:
+def test_the_reason_why_the_topic_cannot_be_created_is_answered_at_once(
+    world: Any, answer: Any, why: str
+) -> None:
     world.cluster({"t": [1]})
     world.controller.answer = answer
     asked = world.start(GROUP)

@@ -172,7 +172,7 @@ def test_a_partition_that_a_fetch_names_again_is_read_once(world: Any) -> None:
     assert partition.reads == 1
 
 
-def test_an_epoch_that_is_asked_for_again_is_told_once(world: Any) -> None:
+def test_a_repeated_epoch_is_answered_once(world: Any) -> None:
     world.host("t")
     items = (EpochPartition("t", 0, LeaderEpoch(1)),) * 5 + (
         EpochPartition("t", 0, LeaderEpoch(3)),
@@ -181,7 +181,7 @@ def test_an_epoch_that_is_asked_for_again_is_told_once(world: Any) -> None:
     assert [item.leader_epoch for item in answer.partitions] == [3]
 
 
-def test_a_broker_that_is_described_again_is_told_once_with_all_that_was_asked(world: Any) -> None:
+def test_a_repeated_broker_is_described_once_with_all_its_keys(world: Any) -> None:
     resources = (
         ConfigResource(4, "0", ("broker.id",)),
         ConfigResource(2, "0", ()),
@@ -194,7 +194,7 @@ def test_a_broker_that_is_described_again_is_told_once_with_all_that_was_asked(w
     ]
 
 
-def test_all_of_a_brokers_settings_are_told_where_one_of_its_mentions_asks_for_all(
+def test_a_repeated_broker_has_all_settings_if_one_entry_asks_for_all(
     world: Any,
 ) -> None:
     names: tuple[tuple[str, ...] | None, ...] = (("broker.id",), None, ("broker.id",))
@@ -203,7 +203,7 @@ def test_all_of_a_brokers_settings_are_told_where_one_of_its_mentions_asks_for_a
     assert len(described.entries) == 2 + len(EVERY_BROKER_KEYS)
 
 
-def test_a_topic_is_told_once_however_often_it_is_named(world: Any) -> None:
+def test_a_topic_is_answered_once_however_often_it_is_named(world: Any) -> None:
     world.cluster({"t": [0]})
     assert len(world.ask(MetadataRequest(("t",) * 5_000)).topics) == 1
     world.controller.answer = CallFailed("nobody", sent=False)

@@ -166,7 +166,7 @@ def test_an_acknowledged_partition_stays_so_while_the_request_waits_for_another(
     assert errors(asked.answer) == [("t", 0, "NONE"), ("t", 1, "NONE")]
 
 
-def test_too_few_in_sync_after_the_append_is_said(world: Any) -> None:
+def test_too_few_in_sync_after_the_append_is_an_error(world: Any) -> None:
     partition = world.host("t", preset=Preset.V3)
     asked = world.start(produce(("t", 0)))
     partition.min_insync_replicas = 4

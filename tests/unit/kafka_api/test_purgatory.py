@@ -233,7 +233,7 @@ class Watched:
             self.waits.purgatory.unwatch(key, self.watch)
 
 
-def test_watch_is_told_each_check_whether_or_not_somebody_waits(waits: Waits) -> None:
+def test_a_watch_gets_each_check_with_or_without_a_waiter(waits: Waits) -> None:
     watched = Watched(waits)
     waits.check(B)
     watched.start()
@@ -442,7 +442,7 @@ class Produces:
         self.purgatory.check(key)
 
 
-def test_a_check_costs_what_it_wakes_however_many_wait_for_several_keys(waits: Waits) -> None:
+def test_a_check_costs_its_woken_waiters_however_many_wait_for_several_keys(waits: Waits) -> None:
     """Found: each append looked at all of a thousand waiting produces; the broker stood still."""
     produces = Produces(waits, 1_000, A, B)
     produces.asked = 0
@@ -468,7 +468,7 @@ def test_thousands_of_produces_that_are_committed_at_once_are_answered_in_turns(
     assert produces.turns.longest <= 2 * 64
 
 
-def test_produces_are_counted_against_the_bound_whatever_they_wait_for(waits: Waits) -> None:
+def test_produces_are_counted_against_the_bound_for_any_wait(waits: Waits) -> None:
     waits.purgatory = Purgatory(waits.runtime, max_waiters=1)
     ended: list[bool] = []
 

@@ -130,7 +130,7 @@ def test_small_requests_that_one_event_woke_take_a_few_steps_together() -> None:
     assert len(taken) <= 2 * (count * size // SHARED + 1)
 
 
-def test_what_fills_a_step_alone_shares_none() -> None:
+def test_work_that_fills_a_step_alone_shares_none() -> None:
     assert max(passes_taken(5, SHARED)) <= 2
 
 

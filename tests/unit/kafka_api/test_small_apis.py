@@ -30,14 +30,14 @@ def describe(
     return DescribeConfigsRequest((ConfigResource(resource_type, name, names),))
 
 
-def test_api_versions_lists_what_is_served_by_key(world: Any) -> None:
+def test_api_versions_lists_the_served_apis_by_key(world: Any) -> None:
     response = world.ask(ApiVersionsRequest())
     assert response.error is ErrorCode.NONE
     assert [served.api_key for served in response.api_keys] == [0, 3]
 
 
 @pytest.mark.parametrize("name", ["librdkafka", "a", "apache-kafka-java", "x.1-y"])
-def test_a_client_may_say_what_it_is(world: Any, name: str) -> None:
+def test_a_client_may_name_its_software(world: Any, name: str) -> None:
     assert world.ask(ApiVersionsRequest(name, "2.6.1")).error is ErrorCode.NONE
 
 
@@ -48,7 +48,7 @@ def test_an_illegal_name_or_version_of_a_client_is_refused(world: Any, name: str
         assert (response.error.name, response.api_keys) == ("INVALID_REQUEST", ())
 
 
-def test_an_unserved_request_is_told_what_is_served(world: Any) -> None:
+def test_an_unserved_request_is_answered_with_the_served_versions(world: Any) -> None:
     response = world.ask(UnsupportedRequest(18, 99))
     assert response.error is ErrorCode.UNSUPPORTED_VERSION
     assert [served.api_key for served in response.api_keys] == [0, 3]
@@ -83,7 +83,7 @@ def test_a_producer_names_its_id_and_epoch_or_neither(world: Any, known: tuple[i
     assert world.ask(request).error is ErrorCode.INVALID_REQUEST
 
 
-def test_a_producer_is_told_to_ask_again_while_there_are_no_ids(world: Any) -> None:
+def test_a_producer_gets_a_retriable_error_while_there_are_no_ids(world: Any) -> None:
     world.producer_ids.next = None
     assert world.ask(InitProducerIdRequest()).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -105,7 +105,7 @@ def test_a_topics_own_configurations_stand_over_the_defaults(world: Any) -> None
     assert all(entry.synonyms == () for entry in described.entries)
 
 
-def test_a_value_is_told_with_those_that_it_goes_before(world: Any) -> None:
+def test_a_value_is_listed_with_its_synonyms(world: Any) -> None:
     world.cluster({"t": [1]})
     world.configs.topics = {"t": {"retention.ms": "1"}}
     world.configs.broker = {"log.retention.ms": "2"}
@@ -126,13 +126,13 @@ def test_a_value_is_told_with_those_that_it_goes_before(world: Any) -> None:
     assert told == [[[("retention.ms", "1", 1), *of_broker]], [of_broker], [[(name, "3", 3)]]]
 
 
-def test_only_the_configurations_that_are_asked_for_are_told(world: Any) -> None:
+def test_only_the_requested_configurations_are_listed(world: Any) -> None:
     world.cluster({"t": [1]})
     (described,) = world.ask(describe(2, "t", ("segment.ms", "no.such"))).resources
     assert [entry.name for entry in described.entries] == ["segment.ms"]
 
 
-def test_a_broker_tells_what_it_was_started_with_and_what_may_change(world: Any) -> None:
+def test_a_broker_lists_its_settings_and_which_may_change(world: Any) -> None:
     world.configs.every_broker = {"log.roll.ms": "5"}
     (described,) = world.ask(describe(4, "0")).resources
     entries = {entry.name: entry for entry in described.entries}
@@ -143,14 +143,14 @@ def test_a_broker_tells_what_it_was_started_with_and_what_may_change(world: Any)
     assert entries["broker.id"].source == ConfigSource.STATIC_BROKER_CONFIG
 
 
-def test_of_every_broker_is_told_only_what_was_set(world: Any) -> None:
+def test_the_default_of_every_broker_lists_only_set_values(world: Any) -> None:
     assert world.ask(describe(4, "")).resources[0].entries == ()
     world.configs.every_broker = {"log.roll.ms": "5"}
     (described,) = world.ask(describe(4, "")).resources
     assert described.entries == (ConfigEntry("log.roll.ms", "5", 3, type=ConfigType.LONG.value),)
 
 
-def test_types_are_told_and_what_a_key_means_where_it_is_asked_for(world: Any) -> None:
+def test_types_are_listed_and_documentation_on_request(world: Any) -> None:
     world.cluster({"t": [1]})
     resources = tuple(ConfigResource(*each, None) for each in ((2, "t"), (4, "0")))
     plain = world.ask(DescribeConfigsRequest(resources)).resources
@@ -174,7 +174,7 @@ def test_types_are_told_and_what_a_key_means_where_it_is_asked_for(world: Any) -
         (0, "", "INVALID_REQUEST"),
     ],
 )
-def test_what_has_no_configuration_is_refused(
+def test_a_resource_without_configuration_is_refused(
     world: Any, resource_type: int, name: str, error: str
 ) -> None:
     (described,) = world.ask(describe(resource_type, name)).resources

@@ -74,7 +74,7 @@ def deleted(*results: tuple[str, ErrorCode]) -> control.DeleteTopicsResponse:
         (assigned((0, (0, 0))), "INVALID_REPLICA_ASSIGNMENT"),
     ],
 )
-def test_what_no_cluster_could_create_is_refused_here(
+def test_topics_that_no_cluster_could_create_are_refused_here(
     world: Any, wanted: TopicToCreate, error: str
 ) -> None:
     assert answers(world.ask(create(wanted))) == [(wanted.name, error)]
@@ -109,7 +109,7 @@ def test_the_replication_listener_creates_and_deletes_nothing(world: Any) -> Non
     ],
     ids=["counts", "defaults", "assignment", "configs"],
 )
-def test_the_controller_gets_what_the_client_asked_for(
+def test_the_controller_gets_the_clients_request(
     world: Any, wanted: TopicToCreate, forwarded: control.NewTopic
 ) -> None:
     world.controller.answer = created(("t", ErrorCode.INVALID_CONFIG))
@@ -204,7 +204,7 @@ def test_a_name_that_no_topic_can_have_is_unknown(world: Any) -> None:
     ],
     ids=["outcome unknown", "never sent", "refused"],
 )
-def test_without_a_controllers_answer_the_error_says_what_is_known(
+def test_without_a_controllers_answer_the_error_has_the_known_cause(
     world: Any, answer: Any, error: str
 ) -> None:
     world.controller.answer = answer

@@ -73,7 +73,7 @@ def test_a_topic_that_is_being_made_is_not_asked_for_again(making: Any) -> None:
     assert len(making.controller.requests) == 2
 
 
-def test_a_refusal_is_told_once_and_the_next_request_tries_again(making: Any) -> None:
+def test_a_refusal_is_answered_once_and_the_next_request_tries_again(making: Any) -> None:
     making.controller.answer = answered(("a", ErrorCode.INVALID_REPLICATION_FACTOR))
     said = [errors_of(making, "a")[0] for _ in range(3)]
     assert said == ["LEADER_NOT_AVAILABLE", "INVALID_REPLICATION_FACTOR", "LEADER_NOT_AVAILABLE"]
@@ -98,7 +98,9 @@ def test_refusals_that_nobody_asks_for_make_room_for_later_ones(
     assert errors_of(making, "e") == ["INVALID_CONFIG"]
 
 
-def test_what_is_kept_is_bounded(making: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_that_wait_for_their_creation_are_bounded(
+    making: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(topics_on_first_use, "TOPICS_MAX", 3)
     making.controller.answer = answered(
         *((str(number), ErrorCode.INVALID_CONFIG) for number in range(5))

@@ -39,7 +39,7 @@ def in_codec(values: list[tuple[bytes | None, bytes | None, int]], codec: int) -
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(values=records, seed=st.integers(0))
-def test_what_stays_is_as_it_was_whatever_the_codec(
+def test_remaining_records_are_unchanged_in_every_codec(
     codec: int, values: list[tuple[bytes | None, bytes | None, int]], seed: int
 ) -> None:
     batch = in_codec(values, codec)
@@ -122,12 +122,12 @@ def bad_records(data: bytes, attributes: int = 0, count: int = 1) -> BadBatch:
     ],
     ids=["none", "no body", "too short", "key", "value", "offset", "more than said"],
 )
-def test_records_that_are_none_are_told(data: bytes) -> None:
+def test_bytes_that_are_no_records_are_an_error(data: bytes) -> None:
     assert bad_records(data).error is ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
-def test_what_does_not_unpack_is_told(codec: int) -> None:
+def test_a_batch_that_does_not_unpack_is_an_error(codec: int) -> None:
     assert bad_records(b"no frame of any codec", codec).error is ErrorCode.CORRUPT_MESSAGE
     bomb = packed(codec, b"\0" * (UNPACKED_MAX_BYTES + 1))
     with pytest.raises(BadBatch) as bad:
@@ -135,7 +135,7 @@ def test_what_does_not_unpack_is_told(codec: int) -> None:
     assert bad.value.error is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_an_unknown_codec_is_told() -> None:
+def test_an_unknown_codec_is_an_error() -> None:
     assert bad_records(b"", 5).error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 

@@ -384,7 +384,7 @@ UNENCODABLE = {
 
 
 @pytest.mark.parametrize(("response", "version"), UNENCODABLE.values(), ids=UNENCODABLE)
-def test_a_response_that_does_not_fit_the_protocol_is_told_by_one_error(
+def test_a_response_that_does_not_fit_the_protocol_raises_one_error(
     response: KafkaResponse, version: int
 ) -> None:
     with pytest.raises(UnencodableResponse) as refused:

@@ -102,7 +102,7 @@ def fetch(version: int, count: int) -> bytes:
 # ---------------------------------------------------------------- requests
 
 
-def test_a_request_names_a_bounded_number_of_things() -> None:
+def test_a_request_names_a_bounded_number_of_entries() -> None:
     assert len(decode(metadata(MAX_STRUCTURES)).topics) == MAX_STRUCTURES
     with pytest.raises(MalformedRequest, match="costs more to read"):
         decode(metadata(MAX_STRUCTURES + 1))
