@@ -19,7 +19,7 @@ def stays_of_three_records(bench: Any) -> object:
     return [newest.has_newer(b"a", offset) for offset in (2, 3, 4)]
 
 
-def end_of_what_may_be_cleaned(bench: Any) -> object:
+def end_of_the_cleanable_part(bench: Any) -> object:
     segments = [
         SimpleNamespace(base_offset=at, next_offset=at + 10, size_bytes=1, max_timestamp=0)
         for at in (0, 10, 20)
@@ -46,7 +46,7 @@ COMPACTION: dict[str, tuple[Any, object, object]] = {
     "compaction_drops_newest": (
         stays_of_three_records, [True, False, False], [True, True, False],
     ),
-    "compaction_above_high_watermark": (end_of_what_may_be_cleaned, 10, 20),
+    "compaction_above_high_watermark": (end_of_the_cleanable_part, 10, 20),
     "compacted_segment_not_synced": (synced_bytes_of_a_compacted_segment, True, False),
 }  # fmt: skip
 """Each with its probe's result without the mistake, and with it."""

@@ -72,7 +72,7 @@ def heartbeat_of_a_stranger(world: GroupWorld) -> object:
     return world.heartbeat("stranger", 1)
 
 
-def told_while_it_is_appended(world: GroupWorld) -> object:
+def offsets_fetched_during_an_append(world: GroupWorld) -> object:
     (member,) = world.stable()
     asked = world.start(world.coordinator.commit(OffsetCommitRequest("g", ITEMS, 1, member), ITEMS))
     told = fetched(world.group(), (TopicPartition("t", 0),))
@@ -120,5 +120,5 @@ GROUPS: dict[str, tuple[Probe, object, object]] = {
     ),
     "groups_not_loaded": (generation_that_was_loaded, 3, None),
     "offset_told_too_high": (_in_a_world(offset_that_was_committed), 5, 6),
-    "offset_shown_before_commit": (_in_a_world(told_while_it_is_appended), [-1], [5]),
+    "offset_shown_before_commit": (_in_a_world(offsets_fetched_during_an_append), [-1], [5]),
 }

@@ -41,7 +41,7 @@ def test_changes_change_the_steps() -> None:
     assert sum(steps != kept.steps for steps in changed) > len(donors) // 2
 
 
-def test_in_a_changed_plan_at_most_one_disk_loses_what_it_held() -> None:
+def test_in_a_changed_plan_at_most_one_disk_loses_data() -> None:
     def losing(plan: Plan) -> int:
         return len({getattr(step.do, "node", "") for step in plan.steps if is_losing(step.do)})
 
@@ -61,14 +61,14 @@ def test_a_corpus_keeps_a_plan_for_a_new_mark_or_a_new_magnitude_of_one() -> Non
     assert len(corpus) == 3
 
 
-def test_a_corpus_is_bounded_and_forgets_what_has_become_common() -> None:
+def test_a_corpus_is_bounded_and_forgets_plans_with_common_marks() -> None:
     corpus = Corpus(1)
     for number, plan in enumerate(plans(CORPUS_SIZE_MAX + 8)):
         corpus.note(plan, Counter({"common": 1, f"rare {number}": 1}))
     assert len(corpus) == CORPUS_SIZE_MAX
 
 
-def test_changes_leave_to_brokers_what_only_brokers_have() -> None:
+def test_changed_plans_keep_faults_of_brokers_on_brokers() -> None:
     kept, *donors = plans(80)
     for donor in donors:
         for step in mutate(kept, donor, draw_of(donor.seed)).steps:

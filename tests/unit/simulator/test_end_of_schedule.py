@@ -105,7 +105,7 @@ def problems(
     return [(finding.invariant, finding.offset) for finding in found]
 
 
-def test_equal_logs_of_which_clients_were_told_the_truth_show_nothing() -> None:
+def test_equal_logs_with_true_acknowledgements_show_nothing() -> None:
     sent = Client().send("a", 0).send("x", kind=OperationType.FAIL).send("b", 1)
     sent.send("y", kind=OperationType.INFO)
     read = Client().poll("a", 0).poll("b", 1)
@@ -122,7 +122,7 @@ def test_isr_members_have_equal_logs_beyond_the_high_watermark() -> None:
     assert problems({0: "abx", 1: "aby"}, high_watermark=2) == [("I3", 2)]
 
 
-def test_of_a_partition_without_a_leader_what_was_read_is_asked_and_no_reading_to_the_end() -> None:
+def test_in_a_partition_without_a_leader_reads_must_stay_and_need_not_reach_the_end() -> None:
     """Its committed end is the oracle's, since no leader reports a high watermark."""
     lost, whole = Client().poll("x", 1), Client().poll("a", 0)
     assert problems({0: "abc"}, read=lost, committed_end=2) == [("I9", 1)]
@@ -141,11 +141,11 @@ def test_an_acknowledged_record_is_at_its_offset() -> None:
     assert problems({0: "ab"}, sent=Client().send("b", 0)) == [("I1", 0)]
 
 
-def test_what_only_the_leader_had_to_take_may_be_lost() -> None:
+def test_records_with_acks_1_may_be_lost() -> None:
     assert problems({0: "ab"}, sent=Client().send("c", 2), acks=1) == []
 
 
-def test_what_failed_is_not_there_what_may_have_failed_may_be() -> None:
+def test_a_failed_send_is_not_there_an_unknown_one_may_be() -> None:
     assert problems({0: "ab"}, sent=Client().send("b", kind=OperationType.FAIL)) == [
         ("aborted-read", 1)
     ]
@@ -158,7 +158,7 @@ def test_a_record_is_there_twice_only_where_its_producer_tries_again() -> None:
     assert problems({0: "aab"}, sent=once.send("b", 2)) == [("duplicate", 1)]
 
 
-def test_what_is_sent_after_an_acknowledgement_lies_behind_it() -> None:
+def test_a_send_after_an_acknowledgement_has_a_higher_offset() -> None:
     sent = Client().send("b", 1).send("a", 0)
     assert problems({0: "ab"}, sent=sent) == [("realtime-send", 0)]
     assert problems({0: "ab"}, sent=sent, acks=1) == []
@@ -168,7 +168,7 @@ def test_a_repetition_that_arrives_late_is_no_disorder() -> None:
     assert problems({0: "aba"}, sent=Client().send("a", 0).send("b", 1)) == []
 
 
-def test_what_was_read_is_still_there() -> None:
+def test_records_that_were_read_are_still_there() -> None:
     assert problems({0: "ab"}, read=Client().poll("a", 0).poll("x", 1)) == [("I9", 1)]
     read = Client().poll("a", 0).poll("b", 1).poll("c", 2)
     assert problems({0: "ab"}, read=read) == [("I9", 2)]
@@ -188,7 +188,7 @@ def test_a_consumer_that_read_nothing_at_all_has_not_seen_it() -> None:
 LOSS = Excuse(AT, 1, 3, 100)
 
 
-def test_what_disks_lost_is_asked_of_nobody() -> None:
+def test_records_lost_by_disks_are_required_of_no_replica() -> None:
     sent = Client().send("a", 0).send("b", 1).send("c", 2)
     read = Client().poll("a", 0).poll("b", 1)
     found = problems({0: "axy"}, sent=sent, read=read, excuses=(LOSS,))
@@ -201,11 +201,11 @@ def test_an_excuse_ends_where_that_began_which_was_lost() -> None:
     assert problems({0: "abc"}, read=Client().poll("b", 1), excuses=(LOSS,)) == [("unseen", 0)]
 
 
-def test_an_excuse_is_none_for_what_lay_beyond_what_was_lost() -> None:
+def test_a_disks_loss_excuses_no_records_beyond_it() -> None:
     assert problems({0: "abc"}, sent=Client().send("d", 3), excuses=(LOSS,)) == [("I1", 3)]
 
 
-def test_an_excuse_is_none_for_what_was_written_or_read_after_the_loss() -> None:
+def test_a_disks_loss_excuses_no_records_written_or_read_after_it() -> None:
     sent, read = Client().send("b", 1, at_ns=101), Client().poll("a", 0).poll("b", 1, at_ns=101)
     assert problems({0: "ax"}, sent=sent, excuses=(LOSS,)) == [("I1", 1)]
     assert problems({0: "ax"}, read=read, excuses=(LOSS,)) == [("I9", 1)]

@@ -41,7 +41,7 @@ def leads_without_its_epoch(trace_length: int | None) -> Violation:
     return Violation("I10", "its last epoch is 0", NOW_NS, "t", 0, trace_length=trace_length)
 
 
-def test_what_came_later_at_the_same_moment_explains_nothing_and_refutes_nothing() -> None:
+def test_later_events_of_the_same_moment_explain_and_refute_nothing() -> None:
     result = result_of(LEADS, APPENDS)
     assert explained(leads_without_its_epoch(0), result).rows == ()
     assert explained(leads_without_its_epoch(1), result).rows == (4,)

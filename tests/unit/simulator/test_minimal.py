@@ -11,7 +11,7 @@ from highwater_simulator.minimal import SIMPLE_NUMBERS, minimal_number, minimal_
     ("count", "needed"),
     [(1, ()), (1, (0,)), (2, (1,)), (8, (2, 5)), (12, (0, 6, 11)), (5, (0, 1, 2, 3, 4)), (0, ())],
 )
-def test_subset_has_exactly_what_is_needed(count: int, needed: tuple[int, ...]) -> None:
+def test_the_subset_has_exactly_the_needed_elements(count: int, needed: tuple[int, ...]) -> None:
     found = minimal_subset(range(count), lambda kept: set(needed) <= set(kept))
     assert found == needed
 

@@ -7,7 +7,7 @@ from highwater_simulator.network import EvenLatency, Link, Pipe
 from highwater_simulator.rng import SeededRng
 
 
-def test_a_pipe_is_late_as_long_as_what_was_sent_before_is() -> None:
+def test_a_pipe_is_late_as_long_as_an_earlier_send_is() -> None:
     """A heartbeat that overtook a late request kept a session alive for 15 s (seed 1000812)."""
     kernel = Kernel()
     link = Link(kernel, SeededRng(1), EvenLatency())

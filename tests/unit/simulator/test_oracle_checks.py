@@ -369,7 +369,7 @@ def wrote(file: str, incarnation: int = 1, **where: str) -> TraceEvent:
     return event(EventKind.CHECKPOINT_WRITTEN, incarnation=incarnation, detail=detail)
 
 
-def test_i15_a_checkpoint_lists_what_was_hosted_all_the_while() -> None:
+def test_i15_a_checkpoint_lists_replicas_hosted_during_its_whole_write() -> None:
     broker = Broker()
     checks = CheckpointChecks(broker.world, {}, broker.report)
     broker.host(AT)
@@ -385,7 +385,7 @@ def test_i15_a_checkpoint_lists_what_was_hosted_all_the_while() -> None:
     assert broker.reports == ["I15"]
 
 
-def test_i15_a_log_folders_checkpoint_lists_what_is_in_that_folder() -> None:
+def test_i15_a_log_folders_checkpoint_lists_the_replicas_of_that_folder() -> None:
     broker = Broker("d0", "d1")
     broker.homes = {str(AT): "d0", str(OTHER): "d1"}
     checks = CheckpointChecks(broker.world, {}, broker.report)

@@ -172,14 +172,14 @@ def test_the_least_that_was_ever_configured_counts_and_no_limit_is_none() -> Non
     assert judged.reports == [("I11", 20)]
 
 
-def test_what_a_disk_did_not_remove_beside_the_log_changes_nothing() -> None:
+def test_a_file_beside_the_log_that_a_disk_did_not_remove_changes_nothing() -> None:
     judged = Judged(retention_ms=50)
     judged.write(LEADER, (0, NOW_MS - 51), (5, NOW_MS), (10, NOW_MS), (20, NOW_MS))
     judged.start_at(LEADER, 10)
     assert judged.reports == []
 
 
-def test_a_segment_may_be_gone_from_the_disk_at_once_but_its_start_must_have_been_told() -> None:
+def test_a_segment_may_be_gone_from_the_disk_at_once_if_the_log_start_was_reported() -> None:
     judged = Judged(retention_bytes=100)
     judged.write(LEADER, *THREE)
     judged.start_at(LEADER, 10, 0)

@@ -50,7 +50,7 @@ def chain_of(*batches: Batch, start_offset: int = 0) -> Chain:
 # ---------------------------------------------------------------- batches
 
 
-def test_batches_are_read_by_their_headers_up_to_what_is_torn() -> None:
+def test_batches_are_read_by_their_headers_up_to_a_torn_one() -> None:
     one, two = written(0, 3, "a", "b"), written(2, 4, "c")
     found = parse_batches(one + two + two[:-1], 0)
     assert [(b.base_offset, b.next_offset, b.leader_epoch) for b in found] == [
@@ -66,12 +66,12 @@ def test_batches_are_read_by_their_headers_up_to_what_is_torn() -> None:
     [b"", b"\0" * (HEADER_BYTES - 1), b"\0" * 4_096, written(0, 0, "a")[:-1]],
     ids=["nothing", "less than a header", "zeros", "its last byte is missing"],
 )
-def test_what_is_no_whole_batch_is_none(data: bytes) -> None:
+def test_bytes_that_are_no_whole_batch_are_none(data: bytes) -> None:
     assert parse_batches(data, 0) == []
 
 
 @pytest.mark.parametrize("position", [16, 17, 21, -1], ids=["magic", "CRC", "attributes", "last"])
-def test_a_batch_is_sound_until_a_bit_of_its_magic_its_crc_or_what_that_covers_flips(
+def test_a_batch_is_sound_until_a_bit_of_its_magic_its_crc_or_the_covered_bytes_flips(
     position: int,
 ) -> None:
     data = bytearray(written(0, 0, "a"))
@@ -95,7 +95,7 @@ def test_chains_of_equal_batches_are_equal_wherever_the_batches_lie() -> None:
     [batch(0, count=1), batch(0, epoch=1), batch(0, crc=8), batch(1)],
     ids=["length", "epoch", "content", "offset"],
 )
-def test_whatever_differs_in_a_batch_shows_in_every_later_chain_value(other: Batch) -> None:
+def test_any_difference_in_a_batch_shows_in_every_later_chain_value(other: Batch) -> None:
     one, two = chain_of(batch(0), batch(2)), chain_of(other, batch(2))
     assert one.chain_below(2) != two.chain_below(2)
     assert one.chain_below(4) != two.chain_below(4)
@@ -112,7 +112,7 @@ def test_a_chain_knows_its_batches_by_offset() -> None:
     assert chain.chain_below(0) == EMPTY
 
 
-def test_what_is_dropped_from_a_chain_is_as_if_it_had_never_been() -> None:
+def test_a_chain_after_a_drop_is_as_without_the_dropped_batches() -> None:
     chain = chain_of(batch(0), batch(2), batch(4))
     chain.keep(1)
     assert chain.end_offset == 2
@@ -292,7 +292,7 @@ def test_a_log_in_a_log_folder_is_durable_once_every_name_on_the_way_is() -> Non
     assert f.shadow.durable_end(0) == 1
 
 
-def test_what_a_disk_damaged_is_lost_from_the_first_bad_batch_on() -> None:
+def test_records_of_a_damaged_log_are_lost_from_the_first_bad_batch_on() -> None:
     f = Followed()
     f.write(FIRST, written(0, 0, "a"), written(1, 0, "b"), written(2, 0, "c"))
     before, content = f.shadow.chain, f.disk.content(FIRST)
@@ -330,7 +330,7 @@ def test_a_segment_that_a_disk_lost_takes_the_later_ones_with_it() -> None:
     assert (f.offsets(), f.shadow.lost_from) == ([0], 2)
 
 
-def test_an_undone_truncation_loses_what_was_written_since_though_the_log_is_longer() -> None:
+def test_an_undone_truncation_loses_later_records_though_the_log_is_longer() -> None:
     f, kept, old = Followed(), written(0, 0, "a"), written(1, 0, "b", "c", "d")
     file = f.write(FIRST, kept, old)
     f.sync(file)
@@ -412,7 +412,7 @@ def test_a_log_that_was_begun_anew_and_is_back_has_its_own_past() -> None:
     assert (f.offsets(), f.shadow.chain.chains) == ([4], chains[-1:])
 
 
-def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> None:
+def test_records_below_the_last_sync_of_each_segment_in_turn_are_durable() -> None:
     f = Followed()
     first = f.write(FIRST, written(0, 0, "a", "b"))
     f.sync(first)
@@ -425,7 +425,7 @@ def test_durable_is_what_lies_below_the_last_sync_of_each_segment_in_turn() -> N
     assert f.shadow.durable_end(1) == 5
 
 
-def test_what_is_synced_and_has_no_durable_name_is_not_durable() -> None:
+def test_a_synced_file_without_a_durable_name_is_not_durable() -> None:
     f = Followed()
     first = f.write(FIRST, written(0, 0, "a", "b"))
     f.sync(first)
@@ -446,7 +446,7 @@ def test_nothing_is_durable_in_a_folder_without_a_durable_name() -> None:
     assert f.shadow.durable_end(1) == 2
 
 
-def test_epochs_of_batches_are_missed_in_what_is_durable_of_the_epoch_file() -> None:
+def test_epochs_missing_in_the_durable_epoch_file_are_found() -> None:
     f = Followed()
     f.sync(f.write(FIRST, written(0, 0, "a"), written(1, 2, "b"), written(2, 3, "c")))
     assert f.shadow.missing_epochs(0, 3, 1) == [], "without a file a start reads all batches"
@@ -468,7 +468,7 @@ def test_epochs_of_batches_are_missed_in_what_is_durable_of_the_epoch_file() -> 
 # ---------------------------------------------------------------- held records
 
 
-def test_a_replica_holds_what_it_has_unchanged() -> None:
+def test_a_replica_holds_its_unchanged_records() -> None:
     shadow, committed = ReplicaShadow(Disk(SeededRng(1)), "t-0"), chain_of(batch(0), batch(2))
     shadow.chain = chain_of(batch(0), batch(2, crc=1), batch(4))
     assert (shadow.holds(committed, 2), shadow.holds(committed, 4)) == (True, False)
@@ -476,7 +476,7 @@ def test_a_replica_holds_what_it_has_unchanged() -> None:
     assert shadow.held_end == 2
 
 
-def test_what_was_lost_or_cut_is_forgotten_once_it_is_there_again() -> None:
+def test_a_loss_or_truncation_is_forgotten_once_the_records_are_there_again() -> None:
     shadow, committed = ReplicaShadow(Disk(SeededRng(1)), "t-0"), chain_of(batch(0), batch(2))
     shadow.chain, shadow.lost_from, shadow.cut_from = chain_of(batch(0)), 2, 2
     shadow.note_held(committed)
@@ -486,7 +486,7 @@ def test_what_was_lost_or_cut_is_forgotten_once_it_is_there_again() -> None:
     assert (shadow.lost_from, shadow.cut_from) == (None, None)
 
 
-def test_once_a_loss_is_excused_nothing_is_known_of_what_lay_there() -> None:
+def test_once_a_loss_is_excused_its_records_are_unknown() -> None:
     shadow = ReplicaShadow(Disk(SeededRng(1)), "t-0")
     shadow.held_end, shadow.lost_from, shadow.cut_from = 8, 6, 4
     shadow.forget_beyond(5)
@@ -504,7 +504,7 @@ def whole() -> Chain:
     return f.shadow.chain
 
 
-def test_a_log_whose_start_was_dropped_still_holds_what_the_others_hold() -> None:
+def test_a_log_whose_start_was_dropped_still_holds_the_others_records() -> None:
     f = Followed(whole())
     f.write(FIRST, written(0, 0, "a", "b"), written(2, 0, "c", "d"))
     f.write(SECOND, written(4, 1, "e"))
@@ -525,7 +525,7 @@ def test_a_dropped_start_does_not_hide_that_it_was_another() -> None:
     assert not f.shadow.holds(whole(), 5)
 
 
-def test_a_log_that_starts_over_above_its_end_follows_on_what_is_committed() -> None:
+def test_a_log_that_starts_over_above_its_end_follows_the_committed_records() -> None:
     f = Followed(whole())
     f.write(FIRST, written(0, 0, "a", "b"))
     f.files.remove(FIRST)
@@ -536,7 +536,7 @@ def test_a_log_that_starts_over_above_its_end_follows_on_what_is_committed() -> 
     assert f.shadow.holds(whole(), 5)
 
 
-def test_a_segment_beyond_the_logs_end_begins_the_log_anew_whatever_of_the_older_is_left() -> None:
+def test_a_segment_beyond_the_logs_end_begins_the_log_anew_with_or_without_older_ones() -> None:
     f = Followed(whole())
     f.write(FIRST, written(0, 0, "a", "x"))
     f.write(SECOND)
@@ -547,7 +547,7 @@ def test_a_segment_beyond_the_logs_end_begins_the_log_anew_whatever_of_the_older
     assert (f.offsets(), f.shadow.holds(whole(), 5)) == ([4], True)
 
 
-def test_a_replica_that_first_gets_a_later_segment_follows_on_what_is_committed() -> None:
+def test_a_replica_that_first_gets_a_later_segment_follows_the_committed_records() -> None:
     f = Followed(whole())
     f.write(SECOND, written(4, 1, "e"))
     assert f.shadow.holds(whole(), 5)

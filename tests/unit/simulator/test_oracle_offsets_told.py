@@ -11,7 +11,7 @@ from highwater_simulator.oracle.partition_oracle import PartitionOracle
 AT = TopicPartition("t", 0)
 
 
-class Told:
+class Asked:
     """A partition's oracle whose clients ask for the latest offset."""
 
     def __init__(self) -> None:
@@ -30,10 +30,10 @@ class Told:
 
 
 @pytest.mark.parametrize(("offset", "broken"), [(4, []), (5, []), (6, [("I9", 6)])])
-def test_no_client_is_told_of_what_is_not_committed(
+def test_no_client_gets_an_uncommitted_latest_offset(
     offset: int, broken: list[tuple[str, int]]
 ) -> None:
-    told = Told()
+    told = Asked()
     told.oracle.check_latest(offset, 0, high_watermark=5)
     assert told.reports == broken
 
@@ -56,7 +56,7 @@ def test_no_client_is_told_of_what_is_not_committed(
 def test_a_later_leader_does_not_go_back(
     answers: tuple[tuple[int, int], ...], broken: list[tuple[str, int]]
 ) -> None:
-    assert Told().answer(*answers) == broken
+    assert Asked().answer(*answers) == broken
 
 
 @pytest.mark.parametrize(("offset", "least"), [(7, 7), (6, 7)])
@@ -67,7 +67,7 @@ def test_a_new_leader_knows_all_that_was_committed_when_it_began(offset: int, le
     assert told.told(2, 0) == 0, "its predecessor is asked for no more than it knew"
 
 
-def test_what_was_lost_with_an_excuse_is_not_asked_for_again() -> None:
+def test_offsets_of_an_excused_loss_are_not_required_again() -> None:
     told = OffsetsTold()
     told.told(0, 9)
     told.forget_beyond(4)

@@ -167,7 +167,7 @@ def test_i1_an_acknowledged_record_is_committed_with_its_own_content() -> None:
     assert judged.reports == [("I1", 2), ("I1", 1)]
 
 
-def test_i1_a_current_leader_holds_what_is_committed_below_its_high_watermark() -> None:
+def test_i1_a_current_leader_holds_committed_records_below_its_high_watermark() -> None:
     judged = committed()
     judged.shadows[0].chain.keep(2)
     judged.give(0, record(2, crc=9))
@@ -184,13 +184,13 @@ def test_i3_a_deposed_leader_holds_it_as_well() -> None:
     assert judged.reports == [("I3", 2)]
 
 
-def test_i2_an_isr_member_holds_what_is_committed() -> None:
+def test_i2_an_isr_member_holds_committed_records() -> None:
     assert committed(3, 3, 3).broken == []
     judged = committed(3, 3, 2, high_watermark=3)
     assert judged.reports == [("I2", 2)]
 
 
-def test_i2_who_joins_the_isr_holds_what_is_committed_by_content_not_by_length() -> None:
+def test_i2_a_joining_replica_holds_committed_records_by_content_not_by_length() -> None:
     judged = Judged((3, 3, 0))
     judged.write("broker-0", written(0, 0, (0, 1)))
     judged.see(0, 3, isr=(0, 1))
@@ -209,7 +209,7 @@ def test_i2_who_joins_the_isr_holds_what_is_committed_by_content_not_by_length()
     ],
     ids=["it cannot know yet", "it commanded the broker since", "another broker", "a leader"],
 )
-def test_i2_who_joins_may_lack_what_its_disk_lost_only_while_the_controller_cannot_know(
+def test_i2_a_joining_replica_may_lack_its_disks_loss_only_while_the_controller_cannot_know(
     author: str, returned: tuple[int, ...], broken: list[tuple[str, int]]
 ) -> None:
     judged = committed()
@@ -220,7 +220,7 @@ def test_i2_who_joins_may_lack_what_its_disk_lost_only_while_the_controller_cann
     assert judged.reports == broken
 
 
-def test_i2_who_stays_in_the_isr_may_lack_what_its_disk_lost() -> None:
+def test_i2_a_remaining_isr_member_may_lack_its_disks_loss() -> None:
     judged = committed()
     judged.lose(2, 1)
     judged.returned.append(2)
@@ -228,7 +228,7 @@ def test_i2_who_stays_in_the_isr_may_lack_what_its_disk_lost() -> None:
     assert judged.reports == []
 
 
-def test_i1_what_its_disk_lost_is_forgiven_a_deposed_leader_only() -> None:
+def test_i1_only_a_deposed_leader_may_lack_its_disks_loss() -> None:
     judged = committed()
     judged.lose(0, 1)
     judged.give(0, record(1, crc=9), record(2, crc=9))
@@ -290,7 +290,7 @@ def test_i4_log_start_high_watermark_and_log_end_are_in_order_and_on_the_disk(
     assert judged.broken == broken
 
 
-def test_i4_nobody_starts_with_a_high_watermark_above_what_any_leader_had() -> None:
+def test_i4_no_replica_starts_with_a_high_watermark_above_every_leaders() -> None:
     judged = committed(3, 3, 3, high_watermark=2)
     judged.see(1, 2, role=Offline())
     assert judged.broken == []
@@ -298,7 +298,7 @@ def test_i4_nobody_starts_with_a_high_watermark_above_what_any_leader_had() -> N
     assert judged.reports == [("I4", 3)]
 
 
-def test_i4_a_high_watermark_may_be_above_what_is_committed_once_a_loss_was_excused() -> None:
+def test_i4_a_high_watermark_may_be_above_the_committed_end_once_a_loss_was_excused() -> None:
     judged = _lost(committed(), 0, 1, 2)
     judged.write("controller-1000", written(1, 1, (1,)))
     judged.see(1, 1, 1, isr=(1,), entries=((0, 0), (1, 1)))
@@ -318,7 +318,7 @@ def test_i4_a_leaders_high_watermark_does_not_fall_within_its_epoch() -> None:
     assert judged.broken == [], "it leads anew"
 
 
-def test_i4_a_member_of_the_leaders_own_isr_has_what_the_high_watermark_has_passed() -> None:
+def test_i4_a_member_of_the_leaders_own_isr_has_records_below_the_high_watermark() -> None:
     judged = Judged((3, 3, 2))
     judged.write("broker-0", written(0, 0, (0, 1)))
     judged.see(0, 3, isr=BROKERS)
@@ -399,7 +399,7 @@ def test_i4_a_leader_that_missed_its_epoch_may_count_who_has_left_the_isr() -> N
         "a leader that was told by an older controller",
     ],
 )  # fmt: skip
-def test_i6_i7_i8_what_is_written_follows_from_what_was(
+def test_i6_i7_i8_a_written_state_follows_from_the_former_one(
     author: str, after: PartitionLeadership, broken: list[str]
 ) -> None:
     judged = Judged()
@@ -435,7 +435,7 @@ def test_i12_leaders_come_from_the_isr_or_are_eligible(
 # ---------------------------------------------------------------- I9, I10, I11
 
 
-def test_i9_a_consumer_gets_what_is_committed_and_nothing_else() -> None:
+def test_i9_a_consumer_gets_committed_records_alone() -> None:
     judged = committed(3, 3, 2)
     judged.oracle.check_consumed(1, record(1).crc)
     assert judged.broken == []
@@ -582,7 +582,7 @@ def test_a_loss_is_excused_if_all_who_held_it_lost_it_by_their_disks(
     assert is_excused(1, elected, judged.shadows) is excused
 
 
-def test_what_is_excused_is_written_down_and_no_longer_committed() -> None:
+def test_an_excused_loss_is_noted_and_no_longer_committed() -> None:
     judged = _lost(committed(), 0, 1, 2)
     judged.write("controller-1000", written(0, 1, (0,)))
     judged.see(0, 1, 1, isr=(0,), entries=((0, 0), (1, 1)))
@@ -593,7 +593,7 @@ def test_what_is_excused_is_written_down_and_no_longer_committed() -> None:
     assert [shadow.lost_from for shadow in judged.shadows.values()] == [None] * 3
 
 
-def test_what_takes_the_place_of_an_excused_loss_is_no_less_committed() -> None:
+def test_records_in_the_place_of_an_excused_loss_are_committed_as_others() -> None:
     judged = _lost(committed(), 0, 1, 2)
     judged.write("controller-1000", written(0, 1, (0,)))
     for broker in (0, 1):

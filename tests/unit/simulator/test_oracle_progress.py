@@ -62,12 +62,12 @@ class Pair:
         return list(self.reports)
 
 
-def test_what_the_follower_has_counts() -> None:
+def test_records_that_the_follower_has_may_be_counted() -> None:
     pair = Pair()
     assert [pair.counts(end) for end in (-1, 0, 2, 3)] == [[], [], [], []]
 
 
-def test_what_it_does_not_have_does_not() -> None:
+def test_records_that_the_follower_lacks_may_not_be_counted() -> None:
     pair = Pair()
     pair.give(LEADER, 3)
     assert pair.counts(4) == [("I16", 3)]
@@ -92,7 +92,7 @@ def test_other_records_that_the_leader_has_let_go_of_do_no_harm() -> None:
     assert pair.counts(4) == [("I16", 1)]
 
 
-def test_a_follower_that_cuts_what_was_counted_shows_it() -> None:
+def test_a_follower_that_truncates_counted_records_is_found() -> None:
     pair = Pair()
     pair.follower.leader_epoch = 3
     pair.counts(3)

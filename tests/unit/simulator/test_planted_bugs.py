@@ -215,7 +215,7 @@ def epochs_after_truncation(bench: Bench) -> object:
     return log.epoch_cache.latest_epoch
 
 
-def what_a_deposed_leader_may_do(bench: Bench) -> object:
+def end_and_borrowers_after_a_deposed_leaders_batch(bench: Bench) -> object:
     """Return the log's end after a batch above the followed epoch, and the borrowers of a cut."""
     log, notified = bench.lead().log, []
     (newer,) = split_batches(BATCH)
@@ -236,7 +236,7 @@ def log_start_of_a_follower_whose_leader_begins_at_its_end(bench: Bench) -> obje
     return follower.log_start_offset, follower.must_checkpoint
 
 
-def takes_an_answer_for_what_it_fetches_no_more(bench: Bench) -> object:
+def takes_an_answer_of_a_partition_it_fetches_no_more(bench: Bench) -> object:
     followed = fetcher._Followed(
         bench.partition, LeaderEpoch(1), fetcher.Phase.FETCHING, is_in_sync=True
     )
@@ -516,7 +516,7 @@ def checkpointed_as_read(bench: Bench) -> object:
     return dict(checkpoint.read().entries)
 
 
-def what_a_flush_left(bench: Bench) -> object:
+def outcome_of_a_flush(bench: Bench) -> object:
     log = bench.lead().log
     return bench.do(log.flush()), log._segments[-1].is_synced()
 
@@ -557,13 +557,17 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "truncate_on_leader_change_only": (follows_the_same_leader_on, [True, True], [True, False]),
     "epoch_not_persisted_on_election": (latest_epoch_of_new_leader, 1, NO_EPOCH),
     "epoch_cache_not_truncated": (epochs_after_truncation, 1, 4),
-    "newer_epoch_appended": (what_a_deposed_leader_may_do, (2, ["cut"]), (3, [])),
+    "newer_epoch_appended": (
+        end_and_borrowers_after_a_deposed_leaders_batch,
+        (2, ["cut"]),
+        (3, []),
+    ),
     "divergence_below_start_kept": (
         log_start_of_a_follower_whose_leader_begins_at_its_end,
         (2, True),
         (2, False),
     ),
-    "late_answer_taken": (takes_an_answer_for_what_it_fetches_no_more, False, True),
+    "late_answer_taken": (takes_an_answer_of_a_partition_it_fetches_no_more, False, True),
     "fetch_not_fenced": (answer_to_a_caller_of_an_older_epoch, FENCED, ErrorCode.NONE),
     "high_watermark_ignores_slowest": (high_watermark_of_uneven_followers, 1, 2),
     "high_watermark_skips_silent_members": (
@@ -642,7 +646,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     ),
     "checkpoint_skipped": (checkpointed_of_a_follower, {T0: 0}, {}),
     "checkpoint_not_read": (checkpointed_as_read, {T0: 4}, {}),
-    "flush_lies": (what_a_flush_left, (2, True), (2, False)),
+    "flush_lies": (outcome_of_a_flush, (2, True), (2, False)),
     "recovery_keeps_torn_batch": (log_end_after_the_last_batch_was_torn, 1, 2),
     "deleted_log_reused": (log_end_of_a_topic_created_again, 0, 1),
     **LATER,
@@ -714,7 +718,7 @@ def test_planted_bugs_need_node_code_only() -> None:
     assert ours == {"highwater_broker", "highwater_controller", "highwater_core"}
 
 
-def test_planting_over_what_is_not_there_is_refused_before_anything_changes() -> None:
+def test_planting_over_a_missing_function_is_refused_before_anything_changes() -> None:
     bug = PlantedBug(
         name="nowhere",
         summary="",

@@ -135,7 +135,7 @@ def test_numbers_become_simple_conditions_go_and_names_become_roles() -> None:
     assert step == Step(0, f.Kill("leader of t-0", 200))
 
 
-def test_a_condition_that_matters_stays_and_is_met_once() -> None:
+def test_a_condition_that_matters_stays_and_holds_once() -> None:
     def rule(plan: Plan) -> bool:
         return any(step.when is not None for step in plan.steps)
 
