@@ -218,7 +218,7 @@ def check_both(
     assert sound.violation is None
 
 
-def test_row_1_a_follower_truncates_what_its_last_leader_had_committed(
+def test_row_1_a_follower_truncates_records_its_last_leader_had_committed(
     make_tale: MakeTale,
 ) -> None:
     """Source: KAFKA-1211, KIP-101 scenario 1."""
@@ -264,7 +264,7 @@ def test_row_7_a_follower_joins_at_a_high_watermark_that_lags(make_tale: MakeTal
     check_both(make_tale, story, 7, ("I2",), brokers=4, broker_settings=settings)
 
 
-def test_row_10_a_leader_from_outside_the_isr_lacks_what_was_committed(
+def test_row_10_a_leader_from_outside_the_isr_lacks_committed_records(
     make_tale: MakeTale,
 ) -> None:
     """Source: KIP-106, KAFKA-3410 (a)."""

@@ -61,7 +61,7 @@ def test_a_plan_that_cannot_be_drawn_is_refused(options: tuple[object, ...], why
     assert why in str(result.exception)
 
 
-def test_validate_says_what_containers_cannot_do_and_when_the_quorum_is_lost(
+def test_validate_lists_faults_impossible_on_containers_and_times_without_quorum(
     tmp_path: Path,
 ) -> None:
     impossible = written(short_plan(Step(0, f.PowerLoss("broker-0"))), tmp_path)
@@ -74,7 +74,7 @@ def test_validate_says_what_containers_cannot_do_and_when_the_quorum_is_lost(
     assert "more are out at 500 ms than 2 of the brokers and 1 of the controllers" in lost.stdout
 
 
-def test_a_dry_run_says_what_would_act_and_makes_no_folder(
+def test_a_dry_run_outlines_the_faults_and_makes_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -113,7 +113,7 @@ def test_results_of_repeated_runs_are_one_document(tmp_path: Path) -> None:
     assert [Path(each["folder"]).name for each in told["runs"]] == ["vain-1", "vain-2"]
 
 
-def test_a_dry_run_tells_what_its_world_cannot_do(tmp_path: Path) -> None:
+def test_a_dry_run_lists_faults_that_its_world_cannot_do(tmp_path: Path) -> None:
     power = written(short_plan(Step(500, f.PowerLoss("broker-0"))), tmp_path)
     assert run(power, "--dry-run").exit_code == 0
     refused = run(power, "--dry-run", "--world", "docker")
@@ -141,7 +141,7 @@ def test_the_simulator_has_clients_of_its_own_only(client: str, tmp_path: Path) 
     assert not out.exists()
 
 
-def test_status_shows_what_acts_by_the_intent_log_alone(tmp_path: Path) -> None:
+def test_status_shows_acting_faults_by_the_intent_log_alone(tmp_path: Path) -> None:
     log = IntentLog(tmp_path / "some-run" / "intent.jsonl", lambda: 5)
     for number in (log.begin(f.Pause("broker-0")), log.begin(f.Kill("broker-1", 100))):
         log.write(number, Phase.ACTING, node=number - 1, proof="seen")

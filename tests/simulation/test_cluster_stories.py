@@ -269,7 +269,7 @@ def test_every_connection_to_zookeeper_is_lost_and_comes_back(cluster: Cluster) 
     cluster.run(story)
 
 
-def test_bounced_broker_is_told_again_what_it_hosts(cluster: Cluster) -> None:
+def test_bounced_broker_gets_its_replicas_again(cluster: Cluster) -> None:
     """The new registration replaces the old one between two reads. Source: KAFKA-7235."""
 
     async def story(c: Cluster) -> None:

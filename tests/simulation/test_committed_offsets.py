@@ -247,7 +247,7 @@ async def deposed_while_it_appends(story: GroupStory) -> None:
 
 
 @pytest.mark.parametrize("story", [fetched_while_it_is_appended, deposed_while_it_appends])
-def test_what_is_not_committed_is_neither_told_nor_acknowledged(
+def test_an_uncommitted_offset_is_neither_fetched_nor_acknowledged(
     story: Callable[[GroupStory], Coroutine[Any, Any, None]],
 ) -> None:
     GroupStory().run(story)

@@ -68,7 +68,7 @@ def test_every_replica_compacts_for_itself() -> None:
     assert all(event.detail["dirty_end"] <= event.detail["high_watermark"] for event in found.swaps)
 
 
-def test_a_follower_that_was_away_goes_on_in_what_was_compacted_meanwhile() -> None:
+def test_a_follower_that_was_away_goes_on_in_a_log_compacted_meanwhile() -> None:
     steps = [Step(600, f.Kill("broker-2", 1_700)), Step(2_350, f.Kill("leader of t-0", 900))]
     compacted(plan_of(steps))
 

@@ -47,7 +47,7 @@ def test_a_group_gets_all_that_it_commits_once(make_cluster: MakeCluster) -> Non
     assert deliveries.examined >= 2 * 80
 
 
-def test_a_record_that_is_skipped_since_a_wrong_offset_was_told_is_found(
+def test_a_record_that_is_skipped_by_a_wrong_committed_offset_is_found(
     make_cluster: MakeCluster,
 ) -> None:
     with planted("offset_told_too_high"):

@@ -66,7 +66,7 @@ def test_broker_that_lost_power_comes_back_with_a_whole_log_and_catches_up(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_synced_survives_a_power_loss_of_all_nodes_and_nothing_torn_is_served(
+def test_synced_records_survive_a_power_loss_of_all_nodes_and_nothing_torn_is_served(
     seed: int, make_cluster: MakeCluster
 ) -> None:
     cluster = make_cluster(seed=seed, broker_settings={"log_flush_interval_ms": 2_000})
@@ -87,7 +87,7 @@ def test_what_was_synced_survives_a_power_loss_of_all_nodes_and_nothing_torn_is_
     cluster.run(story)
 
 
-def test_what_was_acknowledged_but_not_synced_survives_a_kill_of_all_nodes(
+def test_acknowledged_unsynced_records_survive_a_kill_of_all_nodes(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster(broker_settings=NEVER)
@@ -106,7 +106,7 @@ def test_what_was_acknowledged_but_not_synced_survives_a_kill_of_all_nodes(
     cluster.run(story)
 
 
-def test_what_was_acknowledged_but_not_synced_is_lost_by_a_power_loss_of_all_nodes(
+def test_acknowledged_unsynced_records_are_lost_by_a_power_loss_of_all_nodes(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster(broker_settings=NEVER)

@@ -51,7 +51,7 @@ def test_added_partitions_serve_clients_at_once_and_the_others_stay(cluster: Clu
 
 
 @pytest.mark.parametrize("point", [FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE])
-def test_a_controller_that_dies_at_the_write_leaves_what_the_next_one_finishes(
+def test_an_expansion_whose_controller_dies_at_the_write_is_finished_by_the_next(
     cluster: Cluster, point: FailPoint
 ) -> None:
     errors: list[ErrorCode] = []

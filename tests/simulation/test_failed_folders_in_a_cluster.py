@@ -88,7 +88,7 @@ def test_a_failed_folder_costs_its_replicas_and_not_the_broker(
     ]
 
 
-def test_what_nobody_writes_is_no_failure_and_a_short_one_neither(
+def test_an_idle_folder_and_a_short_error_are_no_failure(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster(broker_settings={**OFTEN, "log_folder_probe_interval_ms": 2_000})

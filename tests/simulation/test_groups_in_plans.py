@@ -66,7 +66,7 @@ def of_members(result: RunResult, function: str) -> list[HistoryEvent]:
     ]
 
 
-def test_members_share_what_there_is_to_read_and_commit_it() -> None:
+def test_members_share_the_partitions_and_commit_their_offsets() -> None:
     result = passed(PLAN)
     polls, commits = of_members(result, POLL), of_members(result, COMMIT)
     assert {event.process for event in polls} == {"g0m0", "g0m1"}

@@ -127,7 +127,7 @@ def test_a_broker_stops_after_some_attempts_though_no_controller_answers(
     cluster.run(story)
 
 
-def test_a_broker_tells_what_it_leads_to_the_end_where_nobody_can_take_over(
+def test_a_stopping_broker_reports_partitions_that_no_other_can_lead(
     cluster: Cluster,
 ) -> None:
     async def story(c: Cluster) -> None:

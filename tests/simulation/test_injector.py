@@ -201,7 +201,7 @@ def test_a_state_that_holds_already_is_not_waited_for(inject: Inject) -> None:
     assert not run.after(6).runs(0)
 
 
-def test_what_cannot_be_done_then_is_missed(inject: Inject) -> None:
+def test_a_fault_that_cannot_be_done_at_its_time_is_missed(inject: Inject) -> None:
     run = inject(
         Step(0, f.Kill("broker-1")),
         Step(5, f.Kill("broker-1")),
@@ -221,7 +221,7 @@ def test_what_cannot_be_done_then_is_missed(inject: Inject) -> None:
     }  # fmt: skip
 
 
-def test_what_never_came_to_be_is_reported_at_the_end(inject: Inject) -> None:
+def test_a_condition_that_never_held_is_reported_at_the_end(inject: Inject) -> None:
     run = inject(
         Step(0, f.Pause("broker-1", 5)),
         Step(0, f.Kill("broker-1"), When(Observed.LEADER_EPOCH, PARTITION, count=99)),
@@ -362,7 +362,7 @@ def test_a_delay_at_a_point_is_no_crash_there(inject: Inject) -> None:
     assert actions == ["delay", "exit"], "the next incarnation has the crash armed again"
 
 
-def test_what_is_armed_is_done_once_it_is_hit_and_its_time_is_when_it_was_armed(
+def test_an_armed_fault_is_done_once_it_is_hit_and_has_the_time_of_its_arming(
     inject: Inject,
 ) -> None:
     run = inject(Step(3, f.CrashAt("broker-1", POINT, 300)))

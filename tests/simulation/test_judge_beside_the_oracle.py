@@ -51,7 +51,7 @@ def test_under_fenced_they_say_the_same(schedule: Schedule, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("schedule", schedules_of(1001, 8, tuple(Family)), ids=id_of)
-def test_under_v3_what_the_judge_finds_besides_has_its_row(
+def test_under_v3_further_findings_of_the_judge_have_their_row(
     schedule: Schedule, tmp_path: Path
 ) -> None:
     """Traces show a truncation after an unclean election as one by an ISR member (row 1)."""
@@ -96,7 +96,7 @@ def test_a_run_without_its_producers_sends_is_no_pass(sound_folder: Path, tmp_pa
     assert any("history/p0.jsonl: 0 bytes" in reason for reason in verdict.reasons)
 
 
-def test_a_start_that_a_simulated_run_did_not_make_is_told(
+def test_a_start_that_a_simulated_run_did_not_make_is_reported(
     sound_folder: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(sound_folder, tmp_path / "run")

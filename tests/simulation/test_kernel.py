@@ -133,7 +133,7 @@ def test_task_that_cancels_itself_is_a_bug() -> None:
         kernel.run_for(5)
 
 
-def test_condition_that_never_holds_ends_with_what_every_task_waits_for() -> None:
+def test_condition_that_never_holds_ends_with_the_wait_of_every_task() -> None:
     kernel = Kernel()
     runtime = kernel.runtime("node")
 

@@ -99,7 +99,7 @@ def test_l2_a_partition_with_a_live_isr_member_has_a_leader(settled: Settled) ->
     assert "L2" in settled.missing(core)
 
 
-def test_l3_a_leader_knows_what_is_written(settled: Settled) -> None:
+def test_l3_a_leader_knows_its_written_state(settled: Settled) -> None:
     hosted = settled.hosted(settled.leader)
     hosted.partition_epoch = PartitionEpoch(hosted.partition_epoch + 1)
     assert settled.missing() == ["L3"]
@@ -109,7 +109,7 @@ def test_l3_a_leader_knows_what_is_written(settled: Settled) -> None:
     assert "L3" in settled.missing()
 
 
-def test_l3_brokers_tell_clients_what_is_written_and_of_no_other_topic(settled: Settled) -> None:
+def test_l3_brokers_metadata_is_the_written_state_without_other_topics(settled: Settled) -> None:
     node = settled.world.broker_node(settled.follower)
     assert node is not None
     settled.world.run(settled.cluster.client.create_topic("gone", 1, 3, 5_000), 60_000)
@@ -206,7 +206,7 @@ def test_l8_of_each_leader_there_is_one_fetcher_and_of_nobody_else(settled: Sett
     assert settled.missing() == ["L8"]
 
 
-def test_i13_no_broker_hosts_what_nobody_assigned(settled: Settled) -> None:
+def test_i13_no_broker_hosts_an_unassigned_replica(settled: Settled) -> None:
     snapshot = settled.world.snapshot(1)
     assert snapshot is not None
     assert list(_replicas_left_over(1, snapshot, assignments_of(settled.world))) == []
@@ -251,7 +251,7 @@ def test_i13_no_log_folder_keeps_the_log_of_a_topic_that_is_gone(
             for each in _folders_left_over(world, 1, assigned)] == [True] * is_gone  # fmt: skip
 
 
-def test_i15_what_is_committed_comes_into_every_brokers_checkpoint(settled: Settled) -> None:
+def test_i15_the_committed_end_comes_into_every_brokers_checkpoint(settled: Settled) -> None:
     world = settled.world
     had = dict(hosted_high_watermarks(world, ALL))
     assert [(broker, at) for broker, at, _ in had] == [(0, ORDERS), (1, ORDERS), (2, ORDERS)]

@@ -136,7 +136,7 @@ def arrivals(arm: Callable[[Network], None], count: int = 200) -> list[tuple[int
     return arrived
 
 
-def test_lost_segment_arrives_when_it_is_sent_again_and_keeps_what_follows_waiting() -> None:
+def test_lost_segment_arrives_when_it_is_sent_again_and_keeps_later_ones_waiting() -> None:
     arrived = arrivals(lambda network: network.lose("a", "b", DATA, 50))
     delays_ns = [delay_ns for _, delay_ns in arrived]
     assert [number for number, _ in arrived] == list(range(200))
@@ -225,7 +225,7 @@ def test_all_faults_are_described_until_all_are_healed(pair: Pair) -> None:
 # ---------------------------------------------------------------- broken connections
 
 
-def test_reset_fails_what_is_on_the_connection_and_the_next_call_opens_another(pair: Pair) -> None:
+def test_reset_fails_calls_on_the_connection_and_the_next_call_opens_another(pair: Pair) -> None:
     pair.slow_ms = 50
     pair.ask("a")
     pair.kernel.run_for(10)
@@ -237,7 +237,7 @@ def test_reset_fails_what_is_on_the_connection_and_the_next_call_opens_another(p
     assert (pair.arrived, pair.answers[1:]) == (["a", "b"], ["b"])
 
 
-def test_reset_loses_what_is_under_way_and_what_was_not_sent_yet_was_not_sent(pair: Pair) -> None:
+def test_reset_loses_a_call_under_way_and_fails_an_unsent_one_as_not_sent(pair: Pair) -> None:
     pair.network.slow_down("client", "server", DATA, 50)
     pair.ask("a", connection="opening")
     pair.kernel.run_for(10)
@@ -260,7 +260,7 @@ def test_reset_on_one_plane_leaves_the_others_alone(pair: Pair) -> None:
     assert pair.answers == ["a"]
 
 
-def test_what_is_sent_into_a_half_open_connection_disappears_until_the_calls_own_timeout(
+def test_a_call_on_a_half_open_connection_ends_with_its_own_timeout(
     pair: Pair,
 ) -> None:
     pair.ask("a")

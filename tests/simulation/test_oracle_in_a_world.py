@@ -36,7 +36,7 @@ def test_consumers_ask_for_the_latest_offset() -> None:
         (PLAN, "high_watermark_counts_what_was_sent", "I16"),
     ],
 )
-def test_what_breaks_without_any_fault_is_seen(plan: Plan, bug: str, invariant: str) -> None:
+def test_a_violation_without_any_fault_is_seen(plan: Plan, bug: str, invariant: str) -> None:
     with planted(bug):
         violation = run_plan(plan).violation
     assert violation is not None
@@ -51,7 +51,7 @@ def test_what_breaks_without_any_fault_is_seen(plan: Plan, bug: str, invariant: 
         {"retention_bytes": 600, "segment_bytes": 300, "log_retention_check_interval_ms": 150},
     ],
 )
-def test_a_log_start_above_its_leaders_is_seen_whatever_retention_keeps(
+def test_a_log_start_above_its_leaders_is_seen_with_any_retention(
     settings: dict[str, int],
 ) -> None:
     topology = PlanTopology(broker_settings=QUICK | settings)

@@ -106,7 +106,7 @@ def test_the_first_ones_end_is_not_the_last_ones(run: Faulty, kind: str) -> None
     assert run.ails() == well
 
 
-def test_what_ends_after_all_was_healed_changes_nothing(run: Faulty) -> None:
+def test_a_fault_that_ends_after_all_was_healed_changes_nothing(run: Faulty) -> None:
     well = run.ails()
     end = run.begin(slow_link(5))
     run.faults.heal_all()

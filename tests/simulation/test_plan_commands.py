@@ -132,7 +132,7 @@ def test_a_shrunk_plan_has_its_planted_bug_wherever_it_is_run(tmp_path: Path) ->
         assert f"every node has the planted bug {NOT_PERSISTED}" in result.stdout
 
 
-def test_shrinking_what_passes_is_bad_usage(tmp_path: Path) -> None:
+def test_shrinking_a_passing_plan_is_bad_usage(tmp_path: Path) -> None:
     result = highwater("sim", "shrink", LEADER_KILLED, "--out", tmp_path / "minimal.json")
     assert isinstance(result.exception, HarnessError)
     assert "nothing to shrink" in str(result.exception)
@@ -141,7 +141,7 @@ def test_shrinking_what_passes_is_bad_usage(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- sim scenario
 
 
-def test_scenario_holds_a_plan_to_what_its_run_shows(tmp_path: Path) -> None:
+def test_scenario_writes_the_runs_findings_as_the_plans_expectation(tmp_path: Path) -> None:
     plan = written(padded(LAGGING), tmp_path)
     arguments = (plan, "--name", "padded", "--title", "A story", "--folder", tmp_path / "kept")
     assert highwater("sim", "scenario", *arguments).exit_code == 0
@@ -216,7 +216,7 @@ def test_a_replay_says_at_which_commit_its_plan_was_kept(tmp_path: Path) -> None
     assert ("kept at commit c0ffee" in result.stdout) is bool(commit_here())
 
 
-def test_a_run_that_shows_its_events_says_what_a_replay_of_its_plan_does(tmp_path: Path) -> None:
+def test_a_run_with_its_events_prints_the_same_as_a_replay(tmp_path: Path) -> None:
     options = ("--events", "--around-violation", 3)
     run = highwater("run", LAGGING, *options, "--out", tmp_path / "run")
     replayed = highwater("sim", "replay", LAGGING, *options[1:])
@@ -268,7 +268,7 @@ def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
     assert "verdict: unknown" in result.stdout
 
 
-def test_what_containers_cannot_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_faults_impossible_on_containers_are_refused_before_anything_starts(tmp_path: Path) -> None:
     out = tmp_path / "run"
     plan = written(Plan(seed=1, steps=(Step(9, f.ClockJump("broker-0", 3)),)), tmp_path)
     result = highwater("run", plan, "--world", "docker", "--out", out)
@@ -280,7 +280,7 @@ def test_what_containers_cannot_do_is_refused_before_anything_starts(tmp_path: P
 @pytest.mark.parametrize(
     "arguments", [("run",), ("sim", "replay"), ("sim", "shrink")], ids=" ".join
 )
-def test_what_the_simulator_cannot_do_is_refused_with_the_reason(
+def test_faults_impossible_in_the_simulator_are_refused_with_the_reason(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     limit = f.LimitBandwidth("broker-0", "broker-1", "replication", 500)

@@ -27,7 +27,7 @@ def test_eleven_plans_of_which_five_fail_each_with_a_situation_of_its_own_to_rea
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_plan_file_can_be_run_by_containers_and_holds_what_differs_from_the_defaults(
+def test_plan_file_can_be_run_by_containers_and_has_only_changed_defaults(
     path: Path,
 ) -> None:
     plan = read_plan(path)
@@ -39,7 +39,7 @@ def test_plan_file_can_be_run_by_containers_and_holds_what_differs_from_the_defa
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_plan_shows_what_it_expects_in_the_simulator(path: Path, tmp_path: Path) -> None:
+def test_plan_shows_its_expected_findings_in_the_simulator(path: Path, tmp_path: Path) -> None:
     plan = read_plan(path)
     with Screen() as screen:
         result = run_in_simulator(plan, RunFolder(tmp_path / "run"), screen)

@@ -218,7 +218,7 @@ def test_cluster_recovers_from_faults_drawn_from_a_seed(
 @pytest.mark.parametrize("fault", ["kill", "lose"])
 @pytest.mark.parametrize("step", [4, 9, 14])
 @pytest.mark.parametrize("action", ["create", "delete", "kill the leader"])
-def test_whatever_a_controller_was_doing_is_completed_after_a_fault_at_any_step(
+def test_a_controllers_work_is_completed_after_a_fault_at_any_step(
     action: str, step: int, fault: str, make_cluster: Callable[..., Any]
 ) -> None:
     """A step is a call that ZooKeeper has carried out; its answer is lost."""

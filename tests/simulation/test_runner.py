@@ -47,7 +47,7 @@ def changed(**more: Any) -> Plan:
     return msgspec.structs.replace(PLAN, **more)
 
 
-def test_a_run_passes_and_says_what_it_did() -> None:
+def test_a_run_passes_and_reports_its_steps() -> None:
     result = run_plan(PLAN)
     assert result.passed
     assert (result.violation, result.flags, result.excused) == (None, (), ())
@@ -101,7 +101,7 @@ def test_a_cluster_that_does_not_begin_to_work_is_a_violation() -> None:
     assert result.violation.invariant == NOT_READY
 
 
-def test_what_a_lone_disk_lost_is_excused_and_counted() -> None:
+def test_a_loss_of_a_lone_disk_is_excused_and_counted() -> None:
     slow_flush = {**PLAN.topology.broker_settings, "log_flush_interval_ms": 10_000}
     result = run_plan(
         changed(
@@ -116,7 +116,7 @@ def test_what_a_lone_disk_lost_is_excused_and_counted() -> None:
     assert result.excused == ((AT, 0),)
 
 
-def test_what_another_replica_still_holds_is_no_excuse() -> None:
+def test_a_loss_of_records_that_another_replica_holds_is_no_excuse() -> None:
     with planted("acknowledged_on_append"):
         result = run_plan(changed(steps=(Step(500, f.PowerLoss("leader of t-0", 300)),)))
     assert result.violation is not None

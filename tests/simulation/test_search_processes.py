@@ -36,7 +36,7 @@ def digests_in_a_process(hash_seed: str) -> list[str]:
     return run.stdout.splitlines()
 
 
-def test_equal_seeds_give_equal_runs_whatever_the_hash_seed() -> None:
+def test_equal_seeds_give_equal_runs_under_any_hash_seed() -> None:
     first, second = digests_in_a_process("1"), digests_in_a_process("2")
     assert first == second
     assert len({line.split()[-1] for line in first}) == 2 * len(Preset) * len(Family)
@@ -78,7 +78,7 @@ def test_a_schedule_that_hangs_costs_its_worker_and_names_its_seed() -> None:
         assert any("summaries" in line or "File" in line for line in stack)
 
 
-def test_what_a_schedule_raises_is_told_and_the_worker_goes_on() -> None:
+def test_an_exception_of_a_schedule_is_reported_and_the_worker_goes_on() -> None:
     with Pool(1) as pool:
         outcomes = [
             outcome for _, outcome in pool.run([Chunk(tuple(SCHEDULES[:2]), bug="no such bug")])

@@ -80,7 +80,7 @@ def make(request: pytest.FixtureRequest, make_cluster: Callable[..., Cluster]) -
     return lambda **settings: make_cluster(preset=request.param, broker_settings=settings)
 
 
-def test_a_broker_that_is_started_with_several_spreads_what_it_follows(make: Any) -> None:
+def test_a_broker_with_several_fetchers_spreads_its_followed_partitions(make: Any) -> None:
     c = make(num_replica_fetchers=2)
 
     async def story() -> None:

@@ -80,7 +80,7 @@ def test_a_kept_plan_and_its_seed_show_the_violation_again(failed: tuple[Path, R
     assert (digest.stdout.strip(), digest.exit_code) == (report["digest"], 1)
 
 
-def test_lines_around_the_violation_end_with_what_the_oracle_says(
+def test_lines_around_the_violation_end_with_the_oracles_report(
     failed: tuple[Path, Result],
 ) -> None:
     (violation,) = report_in(failed[0])["violations"]
@@ -138,7 +138,7 @@ def test_a_replay_has_a_line_for_each_event_and_ends_with_the_digest() -> None:
         (("scenario", "{plan}", "--name", "a", "--folder", "{bad}/kept"), "bad.json"),
     ],
 )
-def test_bad_input_is_said_in_one_line(
+def test_bad_input_is_reported_in_one_line(
     arguments: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.json").write_text('{"seed": "one"}')
@@ -172,7 +172,7 @@ def test_bad_usage_ends_with_two(arguments: tuple[str, ...]) -> None:
     assert sim(*arguments).exit_code == 2
 
 
-def test_planted_bugs_are_listed_with_what_they_break() -> None:
+def test_planted_bugs_are_listed_with_their_invariants() -> None:
     listed = json.loads(sim("planted", "--json").stdout)
     assert [bug["name"] for bug in listed] == list(PLANTED)
     one = sim("planted", BUG)

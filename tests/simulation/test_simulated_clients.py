@@ -142,7 +142,7 @@ def test_with_acks_all_every_acknowledged_record_survives_leader_kills(
     run(cluster, story())
 
 
-def test_with_acks_1_what_a_dead_leader_alone_had_is_acknowledged_and_lost(
+def test_with_acks_1_records_of_a_dead_leader_alone_are_acknowledged_and_lost(
     cluster: Cluster,
 ) -> None:
     """The history shows the loss: no lost record ended as failed."""
@@ -212,7 +212,7 @@ def test_answers_that_are_lost_leave_outcomes_open_or_records_twice(cluster: Clu
     run(cluster, story())
 
 
-def test_batches_are_told_as_they_lie_in_the_log(cluster: Cluster) -> None:
+def test_batches_are_reported_as_they_lie_in_the_log(cluster: Cluster) -> None:
     async def story() -> None:
         await cluster.begin(records=0)
         load = Load(cluster, batch_max_records=3, linger_ms=5)

@@ -54,7 +54,7 @@ def test_without_an_engine_the_demo_is_played_in_virtual_time_and_says_so(tmp_pa
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_the_demo_proves_both_kills_and_what_came_of_them(tmp_path: Path) -> None:
+def test_the_demo_proves_both_kills_and_their_effects(tmp_path: Path) -> None:
     result = demo(tmp_path, "--world", "sim", "--json")
     told = json.loads(result.stdout)
     assert all(check["examined"] for check in told["verdict"]["checks"])

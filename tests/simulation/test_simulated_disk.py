@@ -37,7 +37,7 @@ def test_durable_content_is_the_content_at_the_last_sync(steps: list[tuple[str, 
         assert node.durable() == durable
 
 
-def test_sync_covers_what_was_there_when_it_began_and_was_not_truncated_since() -> None:
+def test_sync_covers_bytes_there_at_its_begin_and_not_truncated_since() -> None:
     kernel, disk = Kernel(), Disk(SeededRng(1))
     runtime = kernel.runtime("node")
     file = SimulatedFileSystem(runtime, disk).open("log")
@@ -69,7 +69,7 @@ def test_names_are_durable_once_their_folder_is_synced() -> None:
     assert disk.root.durable_entries == {}
 
 
-def test_two_syncs_of_a_folder_at_once_make_durable_what_each_saw() -> None:
+def test_two_syncs_of_a_folder_at_once_make_the_names_durable_that_each_saw() -> None:
     kernel, disk = Kernel(), Disk(SeededRng(3))
     runtime = kernel.runtime("node")
     files = SimulatedFileSystem(runtime, disk)
@@ -83,7 +83,7 @@ def test_two_syncs_of_a_folder_at_once_make_durable_what_each_saw() -> None:
     assert disk.root.change_count == 4
 
 
-def test_dead_incarnation_changes_nothing_and_the_next_finds_what_was_written() -> None:
+def test_dead_incarnation_changes_nothing_and_the_next_finds_its_writes() -> None:
     kernel, disk = Kernel(), Disk(SeededRng(1))
     first = kernel.runtime("node")
     old = SimulatedFileSystem(first, disk)

@@ -55,7 +55,7 @@ def error_of(act: Callable[[], object]) -> int | None:
     return None
 
 
-def test_full_disk_refuses_what_needs_space_and_nothing_else(machine: Machine) -> None:
+def test_full_disk_refuses_operations_that_need_space_alone(machine: Machine) -> None:
     files, disk = machine.files, machine.disk
     file = files.open("log")
     file.append([b"abc"])
@@ -75,7 +75,7 @@ def test_full_disk_refuses_what_needs_space_and_nothing_else(machine: Machine) -
     assert disk.faults is None
 
 
-def test_disk_that_fills_up_takes_what_still_fits(machine: Machine) -> None:
+def test_disk_that_fills_up_takes_bytes_that_still_fit(machine: Machine) -> None:
     file = machine.files.open("log")
     machine.disk.fill(free_bytes=5)
     assert error_of(lambda: file.append([b"abc"])) is None
@@ -133,7 +133,7 @@ def test_operations_fail_with_a_probability(machine: Machine) -> None:
     assert 60 < found.count(errno.EIO) < 120
 
 
-def test_what_a_failed_sync_covered_is_never_made_durable_by_a_later_one(machine: Machine) -> None:
+def test_bytes_of_a_failed_sync_are_never_made_durable_by_a_later_one(machine: Machine) -> None:
     """The kernel marks pages clean even if writing them failed. Source: fsyncgate."""
     file = machine.files.open("log")
     file.append([b"ab"])
@@ -240,7 +240,7 @@ def test_nothing_flips_where_nothing_of_the_kind_is_durable(machine: Machine) ->
     assert machine.disk.flip_bit(FileKind.LOG) is None
 
 
-def test_wiped_disk_is_empty_and_tells_what_it_held(machine: Machine) -> None:
+def test_wiped_disk_is_empty_and_returns_its_former_content(machine: Machine) -> None:
     machine.files.make_folder("t-0")
     machine.files.open("t-0/b").append([b"abc"])
     machine.files.open("a")

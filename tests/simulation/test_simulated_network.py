@@ -62,7 +62,7 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_what_is_sent_arrives_in_order_whatever_its_latency(pair: Pair) -> None:
+def test_messages_arrive_in_order_with_any_latency(pair: Pair) -> None:
     pipe, arrived = pair.network.pipe("a", "b", PLANE), []
     for number in range(50):
         pipe.send(lambda number=number: arrived.append(number))  # type: ignore[misc]
@@ -70,7 +70,7 @@ def test_what_is_sent_arrives_in_order_whatever_its_latency(pair: Pair) -> None:
     assert arrived == list(range(50))
 
 
-def test_cut_link_holds_what_is_sent_until_it_is_healed(pair: Pair) -> None:
+def test_cut_link_holds_messages_until_it_is_healed(pair: Pair) -> None:
     pair.ask("a")
     pair.kernel.run_for(10)
     pair.network.cut("client", "server", PLANE)

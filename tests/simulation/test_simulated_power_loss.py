@@ -54,7 +54,7 @@ def outcomes(story: Callable[[Machine], None]) -> list[tuple[dict[str, bytes], t
     return found
 
 
-def test_what_was_synced_survives_every_power_loss() -> None:
+def test_synced_bytes_survive_every_power_loss() -> None:
     def story(m: Machine) -> None:
         m.files.make_folder("t-0")
         log = m.write("t-0/log", OLD)
@@ -86,7 +86,7 @@ def test_unsynced_bytes_survive_as_a_prefix_that_may_be_torn() -> None:
     assert set(kinds) == {"nothing", "cut", "torn"}
 
 
-def test_unsynced_truncation_may_be_undone_or_mixed_with_what_was_written_since() -> None:
+def test_unsynced_truncation_may_be_undone_or_mixed_with_later_writes() -> None:
     def story(m: Machine) -> None:
         log = m.write("log", OLD)
         m.sync(log.sync(), m.files.sync_folder(""))
@@ -219,7 +219,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(0, 1_000))
 @settings(max_examples=60, deadline=None)
-def test_power_loss_never_takes_what_was_synced_under_a_synced_name(
+def test_power_loss_never_takes_bytes_synced_under_a_synced_name(
     steps: list[str], seed: int
 ) -> None:
     """A model of one file: the least that must be there, as (name, content)."""

@@ -53,7 +53,7 @@ def test_a_cluster_outlives_a_stranger_and_a_restart_and_loses_nothing(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in f.Strange if kind not in BEYOND_THE_CODEC])
-def test_what_strangers_ask_fits_the_protocol(kind: f.Strange) -> None:
+def test_requests_of_strangers_fit_the_protocol(kind: f.Strange) -> None:
     if kind is f.Strange.NAMES_IN_ZOOKEEPER:
         return
     asked = list(requests_of(f.StrangeRequests(kind, 2), "strange"))
@@ -64,7 +64,7 @@ def test_what_strangers_ask_fits_the_protocol(kind: f.Strange) -> None:
         decode_request(frame[4:], profile=REPLICATION_PROFILE)
 
 
-def test_a_forged_batch_has_a_sound_crc_and_claims_what_it_is_told_to() -> None:
+def test_a_forged_batch_has_a_sound_crc_and_the_given_claims() -> None:
     batches = split_batches(forged_batch(record_count=7, base_timestamp=5, max_timestamp=9) * 2)
     assert [each.header.record_count for each in batches] == [7, 7]
     assert {each.header.last_offset_delta for each in batches} == {6}

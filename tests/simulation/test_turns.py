@@ -59,7 +59,7 @@ def test_nothing_is_drawn_while_one_node_alone_has_something_to_do() -> None:
     assert rng.hex_id() == untouched.hex_id()
 
 
-def test_pipe_delivers_in_order_whatever_is_drawn() -> None:
+def test_pipe_delivers_in_order_with_any_drawn_delays() -> None:
     for seed in range(10):
         kernel = Kernel(ties=SeededRng(seed))
         network = Network(kernel, SeededRng(seed))

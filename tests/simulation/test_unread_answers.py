@@ -134,11 +134,11 @@ def make_stage(request: pytest.FixtureRequest) -> Iterator[MakeStage]:
         stage.kernel.close()
 
 
-def test_what_is_large_is_the_real_listeners_number() -> None:
+def test_the_size_of_large_records_is_the_real_listeners() -> None:
     assert SENDFILE_FROM_BYTES == OF_THE_REAL_LISTENER
 
 
-def test_large_records_are_what_the_file_holds_when_they_arrive(make_stage: MakeStage) -> None:
+def test_large_records_are_read_from_the_file_when_they_arrive(make_stage: MakeStage) -> None:
     stage = make_stage()
     stage.until_answered_by_the_server()
     stage.rewrite()
@@ -147,7 +147,7 @@ def test_large_records_are_what_the_file_holds_when_they_arrive(make_stage: Make
     assert [bytes(each.partitions[0].records) for each in stage.read_later] == stage.answers
 
 
-def test_a_reader_that_stands_still_reads_what_the_file_holds_when_it_goes_on(
+def test_a_paused_reader_reads_the_file_when_it_goes_on(
     make_stage: MakeStage,
 ) -> None:
     stage = make_stage()
@@ -160,7 +160,7 @@ def test_a_reader_that_stands_still_reads_what_the_file_holds_when_it_goes_on(
     assert stage.answers == [b"b" * LENGTH]
 
 
-def test_small_records_are_what_the_file_held_when_they_left(make_stage: MakeStage) -> None:
+def test_small_records_are_read_from_the_file_when_they_leave(make_stage: MakeStage) -> None:
     stage = make_stage(sends_file_from_bytes=LENGTH + 1)
     stage.until_answered_by_the_server()
     stage.rewrite()
@@ -303,7 +303,7 @@ def give_up(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("end", [reset, forget, disconnect, die, give_up])
-def test_what_waits_in_a_listener_ends_with_its_connection(
+def test_answers_that_wait_in_a_listener_end_with_its_connection(
     make_stage: MakeStage, end: Callable[[Stage], None]
 ) -> None:
     stage = make_stage()

@@ -35,7 +35,7 @@ BEAT_MS = TIMEOUT_MS // HEARTBEATS_PER_TIMEOUT
 # ---------------------------------------------------------------- reported changes
 
 
-def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Any) -> None:
+def test_each_change_is_reported_with_its_author_and_paths_in_order(ensemble: Any) -> None:
     told: list[tuple[str, tuple[str, ...]]] = []
     ensemble.server.applied = lambda author, paths: told.append((author, paths))
 
@@ -66,7 +66,7 @@ def test_each_change_is_told_with_its_author_and_paths_in_order(ensemble: Any) -
     ensemble.run(body)
 
 
-def test_what_is_told_can_be_read_at_that_moment(ensemble: Any) -> None:
+def test_a_reported_change_can_be_read_at_that_moment(ensemble: Any) -> None:
     read: list[bytes | None] = []
 
     def applied(_: str, paths: tuple[str, ...]) -> None:
