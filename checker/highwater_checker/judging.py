@@ -60,9 +60,15 @@ from highwater_core.config import Preset
 from highwater_core.events import EventKind
 
 ABOUT_RECORDS = frozenset(
-    {"I1", "I4", "I9", "I11", "I22", "unseen", "inconsistent-offsets", "realtime-send"}
-)
-"""Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none."""
+    {
+        "I1", "I4", "I9", "I11", "I20", "I22",
+        "unseen", "inconsistent-offsets", "realtime-send", "nonmonotonic-send",
+    }
+)  # fmt: skip
+"""Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none.
+
+Records that get the offsets of lost ones lie below what was sent before them.
+"""
 
 
 def judge_run(folder: Path) -> Verdict:
@@ -234,13 +240,16 @@ def _leader_records(evidence: Evidence) -> list[PartitionRecord]:
 
 
 def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
-    """Return the result without records that disks alone lost; their number is noted."""
+    """Return the result without records that were lost lawfully; their number is noted.
+
+    Lawfully: by disks alone, or by an unclean election that an operator allowed.
+    """
     kept = tuple(each for each in result.findings if not _is_excused(each, evidence.excused))
     count = len(result.findings) - len(kept)
     if not count:
         return result
     return replace(
-        result, findings=kept, noted=(*result.noted, ("excused by what disks lost", count))
+        result, findings=kept, noted=(*result.noted, ("excused by what was lost lawfully", count))
     )
 
 

@@ -191,7 +191,10 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Excused:
-    """The offset from which a partition lost committed records by its disks (simulator)."""
+    """The offset from which a partition lost committed records (simulator).
+
+    By its disks, or by an unclean election that an operator allowed.
+    """
 
     topic: str
     partition: int
