@@ -20,6 +20,9 @@ from highwater_core.ids import TopicPartition
 from highwater_core.ports import Trace
 from highwater_core.runtime import Runtime
 
+TOMBSTONES_AT_ONCE = 100
+"""In one append at most: one line of the trace names their partitions."""
+
 
 class Log(Appends, Protocol):
     """Writes groups' records, and tells whether an append of a group is unanswered."""
@@ -58,7 +61,7 @@ class OffsetExpiry:
                 await self._look_at(group)
 
     async def _look_at(self, group: Group) -> None:
-        while expired := self._expired(group):
+        while expired := self._expired(group)[:TOMBSTONES_AT_ONCE]:
             error = await self._forget_some(group, expired)
             if error is not ErrorCode.NONE:
                 return  # the next look tries again

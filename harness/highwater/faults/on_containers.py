@@ -73,7 +73,10 @@ class ContainerFaults:
         Raises:
             ImageBuildFailed, NotInNamespace, NotProven: the faults cannot be done here.
         """
-        self._rooms.zookeeper.remember_start()
+        try:
+            self._rooms.zookeeper.remember_start()
+        except OSError as error:  # every error of the engine's client is one
+            raise NotProven(f"the engine does not report ZooKeeper's start: {error}") from error
         kinds = [KINDS[type(fault)] for fault in faults]
         if any(kind.is_on_links for kind in kinds):
             with_queues = any(Means.QUEUE in kind.needs for kind in kinds)
@@ -141,8 +144,10 @@ class ContainerFaults:
         return seen
 
     def strange_start_of_zookeeper(self) -> str:
-        """Return that somebody else started or removed ZooKeeper, or that this is not known; else
-        ""."""
+        """Return "" if ZooKeeper's last start was this run's own, else the reason in words.
+
+        An engine that does not report the start is such a reason.
+        """
         try:
             is_strange = self._rooms.zookeeper.was_started_by_others()
         except _FAILED as error:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from highwater_broker.coordinator.expiry import OffsetExpiry
+from highwater_broker.coordinator.expiry import TOMBSTONES_AT_ONCE, OffsetExpiry
 from highwater_broker.coordinator.group import Group
 from highwater_broker.coordinator.logic.group_states import GroupState
 from highwater_broker.coordinator.logic.offset_expiry import ExpiryFacts, expired_offsets
@@ -119,11 +119,14 @@ def test_offsets_of_a_group_with_a_long_name_are_forgotten_too(
     ever."""
     expired = replace(OFFSETS[OLD], commit_timestamp_ms=0, group_id=group_id)
     many = {TopicPartition("a", number): expired for number in range(120)}
-    looks = Looks(world, group_id, offsets=many)
+    looks = Looks(world, group_id, offsets=dict(many))
     for _ in range(60):
         world.kernel.run_for(1_000)
         looks.partition.commit(int(looks.partition.log_end_offset))
     assert looks.group.offsets == {}
+    named = [len(event["partitions"]) for event in world.trace.of("offsets_expired")]
+    assert sum(named) == len(many)
+    assert max(named) <= TOMBSTONES_AT_ONCE, "a line of the trace is short"
 
 
 def test_nothing_is_forgotten_while_a_commit_is_on_its_way(world: CoordinatorWorld) -> None:

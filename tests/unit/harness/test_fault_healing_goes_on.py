@@ -19,6 +19,7 @@ from highwater.faults.links import namespaces
 from highwater.faults.links import of_cluster as cluster_links
 from highwater.faults.links.namespaces import NotInNamespace, Report, Task
 from highwater.faults.links.of_cluster import ClusterLinks
+from highwater.faults.links.seen import NotProven
 from highwater.faults.on_containers import ContainerFaults
 from highwater_chaos import faults as f
 
@@ -64,6 +65,20 @@ def test_an_engine_that_does_not_answer_is_a_namespace_that_was_not_reached(
     run: Any = SimpleNamespace(as_labels=lambda kind: {})
     with pytest.raises(NotInNamespace, match=SAYS):
         call(namespaces.Namespaces(engine, "image", run, {0: "broker-0"}))
+
+
+@pytest.mark.parametrize("error", SILENT, ids=lambda error: type(error).__name__)
+def test_an_engine_that_is_silent_about_zookeeper_ends_the_run_with_a_word(
+    error: Exception,
+) -> None:
+    cluster: Any = SimpleNamespace(engine=Engine(error), container_name=str)
+    intents: Any = SimpleNamespace()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("NodeFaults", "FailPointFaults", "FullDisks", "ClusterLinks"):
+            patch.setattr(on_containers, name, lambda *_: SimpleNamespace(may_have_ended=None))
+        faults = ContainerFaults(cluster, intents)
+    with pytest.raises(NotProven, match=SAYS):
+        faults.get_ready(())
 
 
 # ---------------------------------------------------------------- healing
