@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 _BURNING_WORKER = "gw0"
 
 _SPARKS_TESTS = "tests/pipeline/"
+
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +55,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Say at once why a test is red: a long run's tracebacks come at its end, if it gets there."""
+    if report.failed and not _IS_WORKER:
+        print(f"\n{_red(report)}", file=sys.__stdout__, flush=True)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say last what was red: of a long CI log often only the end is kept."""
     gc.unfreeze()
@@ -59,12 +69,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None:
         return
     for report in (*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())):
-        crash = getattr(report.longrepr, "reprcrash", None)
-        why = " | ".join(crash.message.splitlines()) if crash else ""
-        print(f"red: {report.nodeid}: {why[:MESSAGE_CHARACTERS]}")
+        print(_red(report))
     skipped = {str(report.longrepr[-1]) for report in reporter.stats.get("skipped", ())}
     for why in sorted(why for why in skipped if "stock client missing" in why):
         print(why)
+
+
+def _red(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    why = " | ".join(crash.message.splitlines()) if crash else ""
+    return f"red: {report.nodeid}: {why[:MESSAGE_CHARACTERS]}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
+from bench.made_once import made_once
 from highwater.cluster.images.content_hash import content_hash
 from highwater.errors import HarnessError
-from highwater.project import project_root
 
 POM = Path(__file__).with_name("pom.xml")
 FETCH_TIMEOUT_S = 600
@@ -30,13 +29,7 @@ def ensure_jars(pom: Path = POM, **properties: str) -> list[Path]:
     """
     defined = [f"-D{name.replace('_', '.')}={value}" for name, value in properties.items()]
     wanted = content_hash([(pom.name, pom.read_bytes() + "".join(defined).encode())])
-    folder = project_root() / ".cache" / f"apache-kafka-{wanted}"
-    if not folder.is_dir():
-        folder.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-            fetched = Path(work) / "jars"
-            _fetch(pom, defined, fetched)
-            fetched.rename(folder)
+    folder = made_once(f"apache-kafka-{wanted}", lambda fetched: _fetch(pom, defined, fetched))
     return sorted(folder.glob("*.jar"))
 
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,8 +13,8 @@ from itertools import product
 from pathlib import Path
 
 from bench.apache_kafka.jars import KafkaMissing, ensure_jars
+from bench.made_once import made_once
 from highwater.cluster.images.content_hash import content_hash
-from highwater.project import project_root
 from tests.clients.runs import Row
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -91,24 +90,21 @@ def built(source: Path, *command: str) -> Path:
     """
     files = sorted(path for path in source.rglob("*") if path.is_file())
     named = [(str(path.relative_to(source)), path.read_bytes()) for path in files]
-    folder = project_root() / ".cache" / f"client-{source.name}-{content_hash(named)}"
-    if not folder.is_dir():
-        folder.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-            copy = shutil.copytree(source, Path(work) / source.name)
-            done = subprocess.run(
-                command,
-                cwd=copy,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=BUILD_TIMEOUT_S,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise ClientMissing(f"{' '.join(command)}: {done.stdout.strip()[-500:]}")
-            copy.rename(folder)
-    return folder
+
+    def build(folder: Path) -> None:
+        done = subprocess.run(
+            command,
+            cwd=shutil.copytree(source, folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ClientMissing(f"{' '.join(command)}: {done.stdout.strip()[-500:]}")
+
+    return made_once(f"client-{source.name}-{content_hash(named)}", build)
 
 
 def in_java(number: str) -> Program:
@@ -119,14 +115,18 @@ def in_java(number: str) -> Program:
             raise ClientMissing(str(missing)) from None
         class_path = ":".join(map(str, jars))
         source = PROGRAMS / "java" / "JavaProgram.java"
-        classes = project_root() / ".cache" / f"client-java-{number}"
-        compiled = subprocess.run(
-            [tool("javac"), "-cp", class_path, "-d", str(classes), str(source)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert compiled.returncode == 0, compiled.stderr
+
+        def compile_into(folder: Path) -> None:
+            compiled = subprocess.run(
+                [tool("javac"), "-cp", class_path, "-d", str(folder), str(source)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert compiled.returncode == 0, compiled.stderr
+
+        of_source = content_hash([(source.name, source.read_bytes() + class_path.encode())])
+        classes = made_once(f"client-java-{number}-{of_source}", compile_into)
         return (
             tool("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
