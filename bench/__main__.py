@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import confluent_kafka
-import docker
 import typer
 
 from bench.apache_kafka.jars import KafkaMissing
 from bench.apache_kafka.system import ApacheKafkaSystem
 from bench.command import result_name, run_command, write_result
-from bench.machine import describe_machine, load_average
-from bench.report import Result, markdown, print_result, replace_between
+from bench.in_turns import measured
+from bench.report import markdown, print_result, replace_between
 from bench.rounds import measure_all
-from bench.systems import HighwaterSystem, System, require_reachable_containers
-from bench.targets import Repetitions, judge_targets, make_repetitions, rows
-from highwater.cluster.engine import connect_engine
-from highwater.cluster.images import ensure_images
+from bench.systems import HighwaterSystem, System
+from bench.targets import judge_targets, make_repetitions, rows
 from highwater.output import RESULTS, say
 
 BEGIN_MARK = "<!-- bench: begin -->"
@@ -40,13 +37,15 @@ def bench(
 ) -> None:
     """Measure bring-up, failover, throughput, latency and memory."""
     repetitions = make_repetitions(quick=quick)
-    engine = connect_engine()
-    require_reachable_containers(engine)
-    say("making sure of the images")
-    ensure_images(engine, say)
     systems, notes = _systems(kafka)
-    date = datetime.now(UTC)
-    result = _measure(systems, notes, repetitions, engine, date, quick=quick)
+    date, began_s = datetime.now(UTC), time.monotonic()
+    result = measured(
+        systems,
+        date,
+        lambda: measure_all(systems, repetitions, partial(_say_since, began_s)).values,
+        quick=quick,
+        notes=notes,
+    )
     path = write_result(result, result_name(date))
     outcomes = judge_targets(
         result.summaries(systems[0].name),
@@ -72,31 +71,8 @@ def _systems(kafka: bool) -> tuple[list[System], list[str]]:
     return systems, notes
 
 
-def _measure(
-    systems: list[System],
-    notes: list[str],
-    repetitions: Repetitions,
-    engine: docker.DockerClient,
-    date: datetime,
-    *,
-    quick: bool,
-) -> Result:
-    load_average_start = load_average()
-    started = time.monotonic()
-    samples = measure_all(
-        systems, repetitions, lambda text: say(f"{time.monotonic() - started:6.1f} s  {text}")
-    )
-    return Result(
-        date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        duration_s=time.monotonic() - started,
-        quick=quick,
-        machine=describe_machine(
-            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
-        ),
-        systems=[system.name for system in systems],
-        samples=samples.values,
-        notes=notes,
-    )
+def _say_since(began_s: float, text: str) -> None:
+    say(f"{time.monotonic() - began_s:6.1f} s  {text}")
 
 
 def _write_markdown(path: Path, content: str) -> None:

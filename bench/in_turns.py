@@ -22,6 +22,42 @@ Samples = Mapping[str, Sequence[float]]
 """By a measure's key, in its unit."""
 
 
+def measured(
+    systems: Sequence[System],
+    date: datetime,
+    measure: Callable[[], Mapping[str, Mapping[str, Sequence[float]]]],
+    *,
+    quick: bool = False,
+    notes: Sequence[str] = (),
+) -> Result:
+    """Return the samples that measure returns, with the machine and its load meanwhile.
+
+    The images are built before.
+
+    date: of the measuring's begin.
+    measure: returns each system's samples by its name.
+
+    Raises:
+        HarnessError: no engine answers, or it does not let hosts reach containers.
+    """
+    engine = connect_engine()
+    require_reachable_containers(engine)
+    ensure_images(engine, say)
+    load_average_start, began_s = load_average(), time.monotonic()
+    samples = measure()
+    return Result(
+        date=date.strftime("%Y-%m-%d %H:%M UTC"),
+        duration_s=time.monotonic() - began_s,
+        quick=quick,
+        machine=describe_machine(
+            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
+        ),
+        systems=[system.name for system in systems],
+        samples=samples,
+        notes=notes,
+    )
+
+
 def measure_in_turns(
     name: str,
     systems: Sequence[System],
@@ -34,26 +70,17 @@ def measure_in_turns(
     name: of the result's file.
     measure: brings the system's cluster up, and removes it.
     """
-    engine = connect_engine()
-    require_reachable_containers(engine)
-    ensure_images(engine, say)
-    load_average_start = load_average()
-    samples: dict[str, dict[str, list[float]]] = {system.name: {} for system in systems}
-    date, began_s = datetime.now(UTC), time.monotonic()
-    for _ in range(repeat):
-        for system in systems:
-            for key, values in measure(system).items():
-                samples[system.name].setdefault(key, []).extend(values)
-    result = Result(
-        date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        duration_s=time.monotonic() - began_s,
-        quick=False,
-        machine=describe_machine(
-            str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
-        ),
-        systems=[system.name for system in systems],
-        samples=samples,
-    )
+
+    def in_turns() -> dict[str, dict[str, list[float]]]:
+        samples: dict[str, dict[str, list[float]]] = {system.name: {} for system in systems}
+        for _ in range(repeat):
+            for system in systems:
+                for key, values in measure(system).items():
+                    samples[system.name].setdefault(key, []).extend(values)
+        return samples
+
+    date = datetime.now(UTC)
+    result = measured(systems, date, in_turns)
     say(f"all samples: {write_result(result, f'{name}-{result_name(date)}')}")
     print_result(RESULTS, result, measures, ())
     return result

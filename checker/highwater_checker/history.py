@@ -29,6 +29,8 @@ ASSIGNED = "assigned"
 """A partition that a member of a group was assigned in a generation; `value` names the group, `key`
 a static member's instance, and `offset` tells where to go on. Without a topic: it was assigned
 none."""
+OF_MEMBERS = (ASSIGNED, COMMIT, FETCH_COMMITTED)
+"""Recorded by members of groups alone, and by who commits for a group."""
 BEGUN_FIRST = (SEND, COMMIT, FETCH_COMMITTED)
 """Their outcomes follow an invoke of the same operation; what consumers record has none."""
 
@@ -127,11 +129,14 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
     return decode_lines(_DECODER.decode, lines)
 
 
-def sends_of(events: Iterable[HistoryEvent]) -> Sends:
+def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Sends:
     """Return every send with its outcome; one that never completed is unknown.
 
     Outcomes without a send of their own are left out, as are sends that begin while another of
-    their operation_id has no outcome: see unmatched_of.
+    their operation_id has no outcome: see unmatched_of. One that was acknowledged without the
+    offset that its producer should have got is unknown: nobody can look for its record.
+
+    gets_offsets: see OpenOperations.
     """
     open_sends: dict[int, HistoryEvent] = {}
     acknowledged: list[Acknowledged] = []
@@ -146,7 +151,9 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
         invoked = open_sends.pop(event.operation_id, None)
         if invoked is None:
             continue
-        if event.type is OperationType.OK:
+        if _lacks_its_offset(event, gets_offsets=gets_offsets):
+            unknown.append(event)
+        elif event.type is OperationType.OK:
             acknowledged.append(
                 Acknowledged(
                     topic=event.topic,
@@ -170,16 +177,24 @@ def sends_of(events: Iterable[HistoryEvent]) -> Sends:
 
 
 class OpenOperations:
-    """Which sends, commits and fetches of committed offsets of one process have no outcome yet."""
+    """Which sends, commits and fetches of committed offsets of one process have no outcome yet.
 
-    def __init__(self) -> None:
+    gets_offsets: whether its acknowledgements of sends have offsets: those with acks=0 have none.
+    """
+
+    def __init__(self, *, gets_offsets: bool = True) -> None:
         self._open: set[int] = set()
+        self._gets_offsets = gets_offsets
 
     def is_unmatched(self, event: HistoryEvent) -> bool:
         """Return whether the process's next event has no counterpart: an outcome that had not
-        begun, a second outcome, or an invoke while another of its operation_id has no outcome."""
+        begun, a second outcome, an invoke while another of its operation_id has no outcome, or an
+        acknowledgement without an offset."""
         if event.function not in BEGUN_FIRST:
             return False
+        if _lacks_its_offset(event, gets_offsets=self._gets_offsets):
+            self._open.discard(event.operation_id)
+            return True
         is_open = event.operation_id in self._open
         if event.type is OperationType.INVOKE:
             self._open.add(event.operation_id)
@@ -188,9 +203,19 @@ class OpenOperations:
         return not is_open
 
 
-def unmatched_of(events: Iterable[HistoryEvent]) -> list[HistoryEvent]:
-    """Return a process's outcomes without an invoke, and invokes of open operations, in order."""
-    open_operations = OpenOperations()
+def _lacks_its_offset(event: HistoryEvent, *, gets_offsets: bool) -> bool:
+    is_acknowledgement = event.function == SEND and event.type is OperationType.OK
+    return gets_offsets and is_acknowledgement and event.offset < 0
+
+
+def unmatched_of(
+    events: Iterable[HistoryEvent], *, gets_offsets: bool = True
+) -> list[HistoryEvent]:
+    """Return a process's lines without a counterpart, in order.
+
+    gets_offsets, and which lines these are: see OpenOperations.
+    """
+    open_operations = OpenOperations(gets_offsets=gets_offsets)
     return [event for event in events if open_operations.is_unmatched(event)]
 
 

@@ -37,6 +37,7 @@ class Wording(Enum):
     UNLIKE_RECORD = (
         "broker {reference} holds {value:shown} at {offset}, broker {node} holds {held:shown}"
     )
+    STARTS_ABOVE_HIGH_WATERMARK = "its log starts at {offset}, HW {high_watermark}"
     ENDS_BELOW_HIGH_WATERMARK = "its log ends at {offset}, HW {high_watermark}"
 
     # Clients' records

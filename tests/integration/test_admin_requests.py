@@ -99,7 +99,7 @@ def test_kafka_python_adds_partitions_whose_replicas_the_controller_chooses(
 ) -> None:
     topic = new_topic(steady, replicas=[(1, 2)])
     kafka_python.create_partitions({topic: 2}, timeout_ms=TIMEOUT_MS, validate_only=True)
-    assert partitions_of(librdkafka, topic) == {0: (1, [1, 2])}
+    await_partitions(librdkafka, topic, {0: (1, [1, 2])})
     kafka_python.create_partitions({topic: 3}, timeout_ms=TIMEOUT_MS)
     await_partitions(librdkafka, topic, {0: (1, [1, 2]), 1: (2, [2, 1]), 2: (0, [0, 2])})
 

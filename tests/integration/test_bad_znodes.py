@@ -260,8 +260,8 @@ def test_malformed_broker_configurations_leave_the_known_values_and_stop_no_node
 
     default = minimum_of_broker_0()
     with zookeeper(steady) as client:
-        client.ensure_path("/config/brokers")
-        client.create(path, sound)
+        client.ensure_path(path)  # an earlier test of this cluster may have configured the broker
+        client.set(path, sound)
         announce(client, f"brokers/{owner}")
         await_minimum("3")
         for number, malformed in enumerate(malformed_ones, start=1):

@@ -8,7 +8,7 @@ crashes. Each arms a point of the active controller, and then requests the job.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
+from highwater_checker.finding import Finding
 from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome, Verdict
 from highwater_core.config import Preset
@@ -27,8 +28,9 @@ pytestmark = pytest.mark.docker
 
 SESSION = {"session_timeout_ms": 2_000}
 WORKLOAD = Workload((Topic(replication_factor=2),), (Producer(rate_per_s=30),))
-ENDED_AFTER_MS = 4_500
-"""Time from a job's beginning: the session ends, another controller ends the job."""
+ENDED_AFTER_MS = (4_500, 9_000, 18_000)
+"""Time from a job's beginning: the session ends, another controller ends the job. A run in which a
+step came too early for a busy machine is made again with the next one."""
 PREPARED_AFTER_MS = 1_500
 ASKED_AFTER_MS = 600
 """Time from the arming of a point to the request of the job."""
@@ -151,7 +153,7 @@ EACH_TIME = ("moved, its states",)
 """The jobs of `make test`, two points; the full matrix has all, under both presets."""
 
 
-def plan_of(crashes: tuple[Crash, ...], preset: Preset) -> Plan:
+def plan_of(crashes: tuple[Crash, ...], preset: Preset, ended_after_ms: int) -> Plan:
     steps: list[Step] = []
     at_ms = 500
     for crash in crashes:
@@ -160,18 +162,30 @@ def plan_of(crashes: tuple[Crash, ...], preset: Preset) -> Plan:
             at_ms += PREPARED_AFTER_MS
         armed = f.CrashAt("active controller", crash.point.value, RESTART_AFTER_MS)
         steps += [Step(at_ms, armed), Step(at_ms + ASKED_AFTER_MS, crash.job)]
-        at_ms += ASKED_AFTER_MS + ENDED_AFTER_MS
+        at_ms += ASKED_AFTER_MS + ended_after_ms
     topology = PlanTopology(
         3, 2, preset=preset, broker_settings=SESSION, controller_settings=SESSION
     )
     return Plan(1, topology=topology, workload=WORKLOAD, steps=tuple(steps), quiet_after_ms=at_ms)
 
 
+def unnamed(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of which the catalogue names no row.
+
+    Of an invariant's findings in a partition the judge names the first ones' rows alone.
+    """
+
+    def kind(finding: Finding) -> tuple[str, str, int]:
+        return finding.invariant, finding.topic, finding.partition
+
+    named = {kind(finding) for finding in findings if finding.rows}
+    return [finding for finding in findings if kind(finding) not in named]
+
+
 def assert_sound(verdict: Verdict, preset: Preset) -> None:
     """Fail on findings, but under v3 allow those whose row the catalogue names."""
     findings = [finding for check in verdict.checks for finding in check.findings]
-    unnamed = [finding for finding in findings if not finding.rows]
-    assert not unnamed, unnamed
+    assert not unnamed(findings), unnamed(findings)
     assert preset is Preset.V3 or not findings, findings
     assert not verdict.without_findings, verdict.without_findings
     assert findings or verdict.outcome is Outcome.PASS
@@ -197,7 +211,11 @@ def test_there_are_twenty_points() -> None:
 @pytest.mark.parametrize(("job", "preset"), cases())
 def test_the_next_controller_ends_the_job(job: str, preset: Preset, tmp_path: Path) -> None:
     crashes, assert_done = JOBS[job]
-    result = run_plan(plan_of(crashes, preset), tmp_path)
+    for ended_after_ms in ENDED_AFTER_MS:
+        result = run_plan(plan_of(crashes, preset, ended_after_ms), tmp_path, tries=1)
+        findings = [each for check in result.verdict.checks for each in check.findings]
+        if not result.verdict.without_findings or unnamed(findings):
+            break
     assert_sound(result.verdict, preset)
     steps = STEPS.read(result.folder) or ()
     died = [each.later for each in steps if each.later == "hit: the node died there"]

@@ -57,7 +57,7 @@ PLANTED = [
     Planted("an event is told twice", seq_as(2, 0, 1, 1, 2), {"completeness": [("C00", -1, -1)]}),
     Planted("every start counts from 0", with_events(followed(1, 2, incarnation=2)), {}),
     # ------------------------------------------------ I7
-    Planted("two lead", with_events(led(2, 2, 4, 4)), {"leader_uniqueness": [("I7", -1, -1)]}),
+    Planted("two lead", with_events(led(2, 2, 4, 4)), {"leader_uniqueness": [("I7", 2, -1)]}),
     Planted(
         "another leads than was elected",
         with_events(led(2, 3, 4, 4), elected(1, 3)),

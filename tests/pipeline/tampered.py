@@ -21,6 +21,7 @@ from highwater_checker.history import (
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
+    ACKS_ALL,
     EXCUSED,
     FILES,
     FINAL_LOOK,
@@ -29,6 +30,7 @@ from highwater_checker.run_folder.documents import (
     WATCHED,
     Excused,
     PromisedGroup,
+    PromisedProducer,
     PromisedTopic,
     Promises,
 )
@@ -293,6 +295,25 @@ def _two_records(folder: Path) -> None:
     write(folder / "history" / "p0.jsonl", SENT + sent)
 
 
+def _acknowledging(offset: int, acks: int = ACKS_ALL) -> Callable[[Path], None]:
+    """A second producer's record was acknowledged at the offset, and no log has it."""
+    begun, done = (
+        history_line(kind, 1, process="p1") for kind in (OperationType.INVOKE, OperationType.OK)
+    )
+    lines = begun + done.replace(b'"offset":1', b'"offset":%d' % offset)
+    return _both(
+        _with("history/p1.jsonl", lines),
+        _promising(producers=(PromisedProducer("p0"), PromisedProducer("p1", acks=acks))),
+    )
+
+
+def _started_above(folder: Path) -> None:
+    """Retention let go of the only record, said a broker, whose replicas had not committed it."""
+    moved = TraceEvent(8, 2, 1, 0, EventKind.LOG_START_MOVED, "t", partition=0, offset=Offset(1))
+    _traced("broker-2-1", moved)(folder)
+    looked(folder, look_with(log_start_offset=Offset(1), high_watermark=Offset(0)))
+
+
 KNOWN_WRITERS = _promising(writers_are_known=True)
 GROUP = (PromisedGroup("g", "t", ("m0", "m1")),)
 STARTED_AGAIN = b'{"at_ns":7,"number":0,"phase":"starting","node":1}\n'
@@ -351,6 +372,11 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         UNKNOWN,
     ),
     "outcome-twice": (_with("history/p0.jsonl", SENT + OUTCOME), UNKNOWN),
+    "acknowledged-and-lost": (_acknowledging(1), FAIL),
+    "acknowledged-without-an-offset": (_acknowledging(-1), UNKNOWN),
+    "acknowledged-without-an-offset-as-asked": (_acknowledging(-1, acks=0), PASS),
+    "reader-that-was-not-promised": (_promising(consumers=()), UNKNOWN),
+    "log-that-starts-above-its-high-watermark": (_started_above, FAIL),
     "commit-without-a-beginning": (
         _with("history/p0.jsonl", SENT + OUTCOME.replace(b'"send"', b'"commit"')),
         UNKNOWN,

@@ -3,7 +3,13 @@
 CREATE VIEW reads AS
 SELECT * REPLACE (ifnull(life, '') AS life),
   process || '''s poll ' || operation_id AS operation
-FROM operations WHERE "function" = 'poll' AND "type" = 'ok';
+FROM operations o WHERE "function" = 'poll' AND "type" = 'ok' AND EXISTS (
+  SELECT 1 FROM (
+    SELECT run_id, unnest(consumers) AS client FROM runs
+    UNION ALL
+    SELECT run_id, client FROM group_members
+  ) c
+  WHERE c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1));
 
 CREATE VIEW firsts AS
 SELECT run_id, process, topic, "partition", "offset", life, arg_min("value", line) AS "value"
@@ -18,12 +24,10 @@ CREATE VIEW whole AS
 SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
 
 CREATE VIEW clients AS
-SELECT DISTINCT run_id, topic, process, split_part(process, '.', 1) AS client,
+SELECT DISTINCT o.run_id, topic, process, client,
   ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
-FROM operations WHERE "function" <> 'send'
-    AND (run_id, process) NOT IN (
-        SELECT (run_id, process) FROM operations WHERE "function" IN ('commit', 'fetch_committed')
-    );
+FROM operations o JOIN (SELECT run_id, unnest(consumers) AS client FROM runs) c
+  ON c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1);
 
 CREATE VIEW last_ones AS
 SELECT DISTINCT c.run_id, c.topic, l.process

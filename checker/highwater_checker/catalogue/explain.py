@@ -10,10 +10,15 @@ from highwater_core.config import PROMISES, MayBreak, Preset
 from highwater_core.events import TraceEvent
 from highwater_core.internal_topics import OFFSETS_TOPIC
 
-SHOWN_BY: Mapping[str, str] = {"unseen": "I9", "realtime-send": "I3"}
+SHOWN_BY: Mapping[str, str] = {
+    "unseen": "I9",
+    "inconsistent-offsets": "I9",
+    "realtime-send": "I3",
+    "nonmonotonic-send": "I3",
+}
 """Each anomaly of a client's history, and the invariant whose violation causes it. A record stays
-unseen when the consumer had read another record at its offset. Records are out of order when logs
-diverged.
+unseen when the consumer had read another record at its offset. Two records have one offset, or are
+out of order, when logs diverged or lost records.
 """
 
 

@@ -44,7 +44,7 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 
 def _two_leaders(told: TraceEvent, first: int, event: TraceEvent, second: int) -> Finding:
     what = Wording.TWO_LEADERS.filled(first=first, leader=second, leader_epoch=event.leader_epoch)
-    return _finding(what, (told, event))
+    return _finding(what, (told, event), broker=second)
 
 
 def _repeated(events: Sequence[TraceEvent]) -> Finding:
@@ -52,7 +52,8 @@ def _repeated(events: Sequence[TraceEvent]) -> Finding:
     return _finding(what, events)
 
 
-def _finding(message: str, events: Sequence[TraceEvent]) -> Finding:
+def _finding(message: str, events: Sequence[TraceEvent], broker: int = -1) -> Finding:
     topic, partition = events[0].topic or "", events[0].partition
     at = -1 if partition is None else partition
-    return Finding("I7", message, topic, at, traced=tuple(map(Traced.of, events)))
+    traced = tuple(map(Traced.of, events))
+    return Finding("I7", message, topic, at, broker=broker, traced=traced)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
@@ -47,26 +47,33 @@ def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
 def check_high_watermarks_are_held(
     replicas: Sequence[ReplicaLog], seen_ns: int | None = None
 ) -> CheckResult:
-    """Find replicas whose log ends below their high watermark (I4: HW <= LEO).
+    """Find replicas whose log starts above, or ends below, their high watermark.
 
     seen_ns: the time of the look with the high watermarks.
+    Source: docs/explanation/replication.md, "Invariants", I4.
     """
     findings = tuple(
         Finding(
             invariant="I4",
-            message=Wording.ENDS_BELOW_HIGH_WATERMARK.filled(
-                offset=r.log_end_offset, high_watermark=r.high_watermark
-            ),
-            topic=r.topic,
-            partition=r.partition,
-            offset=r.log_end_offset,
-            broker=r.broker_id,
+            message=wording.filled(offset=offset, high_watermark=replica.high_watermark),
+            topic=replica.topic,
+            partition=replica.partition,
+            offset=offset,
+            broker=replica.broker_id,
             looks=() if seen_ns is None else (seen_ns,),
         )
-        for r in replicas
-        if r.log_end_offset < r.high_watermark
+        for replica in replicas
+        for wording, offset in _outside(replica)
     )
     return CheckResult("log start <= HW <= LEO (I4)", len(replicas), findings)
+
+
+def _outside(replica: ReplicaLog) -> Iterator[tuple[Wording, int]]:
+    """Yield on which side of the log the high watermark lies outside, and that end's offset."""
+    if replica.log_start_offset > replica.high_watermark:
+        yield Wording.STARTS_ABOVE_HIGH_WATERMARK, replica.log_start_offset
+    if replica.log_end_offset < replica.high_watermark:
+        yield Wording.ENDS_BELOW_HIGH_WATERMARK, replica.log_end_offset
 
 
 def _in_range(replica: ReplicaLog, start_offset: int, end_offset: int) -> list[Batch]:

@@ -24,6 +24,7 @@ FORMAT_VERSION = 2
 """Of promises.json, and so of the folder. From version 2 on, the intents have a line for each start
 that the run makes of a node that was up before."""
 ACKS_ALL = -1
+ACKS_NONE = 0
 
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]

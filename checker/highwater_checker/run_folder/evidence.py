@@ -16,6 +16,7 @@ from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     ACKS_ALL,
+    ACKS_NONE,
     CLOCK,
     Excused,
     Promises,
@@ -25,6 +26,7 @@ from highwater_checker.run_folder.histories import (
     Histories,
     polls_in,
     read_histories,
+    readers_of_no_plan,
     sends_in,
 )
 from highwater_checker.run_folder.intents import IntendedFault, Intent, decode_judged
@@ -129,12 +131,14 @@ def read_evidence(folder: Path) -> Evidence:
     unread += _gaps(traces)
     unread += _unexplained_starts(logs, traces, files.excused)
     lives = _lives_of(traces, folder, unread)
+    sends = sends_in(histories, unread, _without_offsets(files.promises))
+    unread += _strange_readers(histories, files.promises)
     return Evidence(
         promises=files.promises or Promises(),
         requirements=files.requirements,
         final_look=final_look,
         histories=histories,
-        sends=_with_lives(sends_in(histories, unread), lives),
+        sends=_with_lives(sends, lives),
         lives=lives,
         traces=traces,
         logs=logs,
@@ -146,6 +150,21 @@ def read_evidence(folder: Path) -> Evidence:
         torn_while_alive=files.torn_while_alive,
         unread=tuple(unread),
     )
+
+
+def _without_offsets(promises: Promises | None) -> list[str]:
+    producers = () if promises is None else promises.producers
+    return [each.client for each in producers if each.acks == ACKS_NONE]
+
+
+def _strange_readers(histories: Histories, promises: Promises | None) -> list[str]:
+    """Return the histories of consumers that the run promised nothing of: no check reads them."""
+    if promises is None:
+        return []
+    promised = {each.client for each in promises.consumers}
+    promised.update(member for group in promises.groups for member in group.members)
+    strange = readers_of_no_plan(histories, promised)
+    return [f"{process}.jsonl: a consumer's that was not promised" for process in strange]
 
 
 def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
@@ -180,7 +199,9 @@ def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
 def _unexplained_starts(
     logs: ReplicaLogs, traces: Sequence[TraceEvent], excused: Sequence[Excused]
 ) -> list[str]:
-    """Return the logs that start above all removals of records that their broker traced.
+    """Return the logs that start above all removals of records that any broker traced.
+
+    Followers take their leader's log start over, and trace that too.
 
     For a topic that was deleted and created again, only removals in its latest life count: that of
     the last replica that began to lead. Records below a log's start are not checked, so an

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from highwater_checker.history import (
+    OF_MEMBERS,
     POLL,
     SEND,
     HistoryEvent,
@@ -52,17 +53,21 @@ def read_histories(
     return found
 
 
-def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
+def sends_in(
+    histories: Histories, unread: list[str] | None = None, without_offsets: Collection[str] = ()
+) -> Sends:
     """Return the sends of all histories.
 
     `unread` takes the lines of sends, commits and fetches of committed offsets that have no
     counterpart (highwater_checker.history.OpenOperations).
+    without_offsets: the clients whose acknowledgements have no offsets.
     """
     parts: list[Sends] = []
     for process, events in histories.items():
-        parts.append(sends_of(events))
+        gets_offsets = client_of(process) not in without_offsets
+        parts.append(sends_of(events, gets_offsets=gets_offsets))
         if unread is not None:
-            unread += _unmatched(process, events)
+            unread += _unmatched(process, unmatched_of(events, gets_offsets=gets_offsets))
     return Sends(
         acknowledged=tuple(ack for part in parts for ack in part.acknowledged),
         failed=tuple(event for part in parts for event in part.failed),
@@ -70,15 +75,25 @@ def sends_in(histories: Histories, unread: list[str] | None = None) -> Sends:
     )
 
 
-def _unmatched(process: str, events: Sequence[HistoryEvent]) -> Iterator[str]:
+def _unmatched(process: str, unmatched: Sequence[HistoryEvent]) -> Iterator[str]:
     """Yield how many lines of a process's operations have no counterpart, in words."""
-    unmatched = unmatched_of(events)
     sends = sum(event.function == SEND for event in unmatched)
     if sends:
-        yield f"{process}.jsonl: {sends} lines of sends without a counterpart"
+        yield f"{process}.jsonl: {sends} lines of sends without a counterpart or an offset"
     if len(unmatched) > sends:
         commits = len(unmatched) - sends
         yield f"{process}.jsonl: {commits} lines of commits without a counterpart"
+
+
+def readers_of_no_plan(histories: Histories, promised: Collection[str]) -> list[str]:
+    """Return the processes that read, were members of no group, and are of no promised client."""
+    return [
+        process
+        for process, events in histories.items()
+        if client_of(process) not in promised
+        and any(event.function == POLL for event in events)
+        and not any(event.function in OF_MEMBERS for event in events)
+    ]
 
 
 def polls_in(histories: Histories) -> tuple[HistoryEvent, ...]:

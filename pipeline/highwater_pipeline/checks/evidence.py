@@ -49,6 +49,11 @@ def operation_text() -> Column:
     return text("{process}'s {function} {operation_id}")
 
 
+def client_of_process() -> Column:
+    """Return the client of which the process is an incarnation: c0, of c0.2 too."""
+    return fn.split_part("process", fn.lit("."), fn.lit(1))
+
+
 def life_is_known() -> Column:
     """Return whether it is known in which life of its topic a record was acknowledged or read."""
     return fn.col("life") != UNKNOWN_LIFE

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from highwater_checker.history import ASSIGNED, COMMIT, FETCH_COMMITTED, SEND
 from highwater_checker.invariants.reads import CHECK as NAME
 from highwater_checker.wording import Wording
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    client_of_process,
     held_records,
     life_is_known,
     operation_text,
@@ -30,7 +30,7 @@ from highwater_pipeline.checks.findings import (
     sum_by_run,
 )
 from highwater_pipeline.checks.ranges import doubts
-from highwater_pipeline.tables import OPERATIONS, RUNS, Tables
+from highwater_pipeline.tables import GROUP_MEMBERS, OPERATIONS, RUNS, Tables
 
 INVARIANT = "I9"
 READER = ["process", *PARTITION]
@@ -45,18 +45,19 @@ LINE = ["run_id", "process", "line"]
 def run(tables: Tables) -> CheckFrames:
     """Find records that a consumer read and that a replica does not hold there, or the reverse.
 
-    Each consumer's process is judged alone, and is expected to have read every partition of its
-    topics from its start. The last incarnation of a client has read them to their end, where the
-    run let consumers read to the end (promises.json). A client's topics are
-    those that its history names: a client with an empty history is not judged. Below a replica's
-    log_start_offset retention removed the records. Records at its high watermark and above nobody
-    can have read. Where the client reports the high watermark of an answer, the answer's records
-    lie below it. Records of a topic's life that is over or unknown need not be held. A run with a
-    consumer that read nothing counts as not examined.
+    Judged are promised consumers and members of promised groups. Each consumer's process is judged
+    alone, and is expected to have read every partition of its topics from its start. The last
+    incarnation of a client has read them to their end, where the run let consumers read to the end
+    (promises.json). A client's topics are those that its history names: a client with an empty
+    history is not judged. Below a replica's log_start_offset retention removed the records. Records
+    at its high watermark and above nobody can have read. Where the client reports the high
+    watermark of an answer, the answer's records lie below it. Records of a topic's life that is
+    over or unknown need not be held. A run with a consumer that read nothing counts as not
+    examined.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
-    all_reads = reads_of_consumers(tables)
+    all_reads = _of(_consumers(tables).union(_members(tables)), reads_of_consumers(tables))
     last = kept(_last_incarnations(tables))
     where = doubts(
         tables,
@@ -86,12 +87,28 @@ def run(tables: Tables) -> CheckFrames:
     return CheckFrames(findings, examined.select("run_id", counted.alias("examined")))
 
 
+def _consumers(tables: Tables) -> DataFrame:
+    """Return (run_id, client) of the promised consumers."""
+    return tables[RUNS].select("run_id", fn.explode("consumers").alias("client"))
+
+
+def _members(tables: Tables) -> DataFrame:
+    """Return (run_id, client) of the members of promised groups."""
+    return tables[GROUP_MEMBERS].select("run_id", "client")
+
+
+def _of(clients: DataFrame, operations: DataFrame) -> DataFrame:
+    """Return the operations of the clients' processes."""
+    own = fn.broadcast(clients.distinct())
+    named = operations.withColumn("client", client_of_process())
+    return named.join(own, ["run_id", "client"], "left_semi").drop("client")
+
+
 def _silent(tables: Tables, reads: DataFrame) -> DataFrame:
     """Return (run_id) of the runs with a promised consumer that read nothing, each once."""
-    promised = tables[RUNS].select("run_id", fn.explode("consumers").alias("client"))
-    client = fn.split_part("process", fn.lit("."), fn.lit(1))
-    read = reads.select("run_id", client.alias("client")).distinct()
-    return promised.join(read, ["run_id", "client"], "left_anti").select("run_id").distinct()
+    read = reads.select("run_id", client_of_process().alias("client")).distinct()
+    silent = _consumers(tables).join(read, ["run_id", "client"], "left_anti")
+    return silent.select("run_id").distinct()
 
 
 def _read_twice(changed: DataFrame) -> DataFrame:
@@ -173,26 +190,21 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
 def _last_incarnations(tables: Tables) -> DataFrame:
     """Return (run_id, topic, process): each consumer's last process, with each of its topics.
 
-    Runs that did not let consumers read to the end are left out. A process that only sends is no
-    consumer. Members of a group are left out, since each goes on where another ended: the judge
-    checks all members together. A member is known by its commits, fetched offsets or assignments.
+    Runs that did not let consumers read to the end are left out, as are members of groups, since
+    each goes on where another ended: the judge checks all members together.
     A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
     Source: highwater_checker.history.process_name.
     """
-    name = fn.split("process", r"\.", 2)
-    number = fn.coalesce(fn.get(name, fn.lit(1)).try_cast("int"), fn.lit(1))
+    number = fn.coalesce(
+        fn.get(fn.split("process", r"\.", 2), fn.lit(1)).try_cast("int"), fn.lit(1)
+    )
     cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
-    of_process = Window.partitionBy("run_id", "process")
-    of_offsets = fn.col("function").isin(ASSIGNED, COMMIT, FETCH_COMMITTED)
     return (
-        tables[OPERATIONS]
-        .where(fn.col("function") != SEND)
+        _of(_consumers(tables), tables[OPERATIONS])
         .join(fn.broadcast(cut_short), "run_id", "left_anti")
-        .select("run_id", "process", "topic", of_offsets.alias("is_of_offsets"))
+        .select("run_id", "process", "topic")
         .distinct()
-        .withColumn("is_member", fn.bool_or("is_of_offsets").over(of_process))
-        .where("NOT is_member")
-        .groupBy("run_id", fn.get(name, fn.lit(0)).alias("client"))
+        .groupBy("run_id", client_of_process().alias("client"))
         .agg(
             fn.max_by("process", number).alias("process"),
             fn.collect_set("topic").alias("topics"),

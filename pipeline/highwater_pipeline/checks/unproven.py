@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from highwater_checker.history import SEND
+from highwater_checker.history import OF_MEMBERS, POLL, SEND
 from highwater_checker.requirements import OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import EventKind
@@ -21,6 +21,7 @@ from highwater_pipeline.checks.evidence import (
     PARTITION,
     REPLICA,
     acknowledged_sends,
+    client_of_process,
     held_records,
     operations_of,
     whole_replicas,
@@ -28,7 +29,16 @@ from highwater_pipeline.checks.evidence import (
 from highwater_pipeline.checks.findings import text
 from highwater_pipeline.checks.ranges import doubts
 from highwater_pipeline.checks.traces import deleted_topics, events_of, with_life
-from highwater_pipeline.tables import EVENTS, EXCUSED, FAULTS, LOOKS, OPERATIONS, RUNS, Tables
+from highwater_pipeline.tables import (
+    EVENTS,
+    EXCUSED,
+    FAULTS,
+    GROUP_MEMBERS,
+    LOOKS,
+    OPERATIONS,
+    RUNS,
+    Tables,
+)
 
 REASONS_MAX = 3
 """Of a run, how many reasons leave Spark."""
@@ -40,6 +50,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
     parts = (
         _too_few(tables),
         _unmatched(tables),
+        _readers_of_no_plan(tables),
         _untraced(tables),
         _unexplained_starts(tables),
         _starts_of_others(tables),
@@ -75,9 +86,31 @@ def _unmatched(tables: Tables) -> DataFrame:
         .groupBy("run_id", "process", is_send.alias("is_send"))
         .count()
     )
-    of_sends = text("{process}.jsonl: {count} lines of sends without a counterpart")
+    of_sends = text("{process}.jsonl: {count} lines of sends without a counterpart or an offset")
     of_commits = text("{process}.jsonl: {count} lines of commits without a counterpart")
     return _because(counted, fn.when(fn.col("is_send"), of_sends).otherwise(of_commits))
+
+
+def _readers_of_no_plan(tables: Tables) -> DataFrame:
+    """Return the processes that read, were members of no group, and are nobody's promised consumer.
+
+    Source: highwater_checker.run_folder.evidence.
+    """
+    is_poll = fn.col("function") == POLL
+    readers = (
+        tables[OPERATIONS]
+        .groupBy("run_id", "process")
+        .agg(
+            fn.bool_or(is_poll).alias("reads"),
+            fn.bool_or(fn.col("function").isin(*OF_MEMBERS)).alias("is_member"),
+        )
+        .where("reads AND NOT is_member")
+        .withColumn("client", client_of_process())
+        .join(fn.broadcast(tables[RUNS].select("run_id", "consumers")), "run_id")
+        .where(~fn.array_contains("consumers", fn.col("client")))
+        .join(fn.broadcast(tables[GROUP_MEMBERS]), ["run_id", "client"], "left_anti")
+    )
+    return _because(readers, text("{process}.jsonl: a consumer's that was not promised"))
 
 
 def _untraced(tables: Tables) -> DataFrame:
@@ -92,7 +125,7 @@ def _untraced(tables: Tables) -> DataFrame:
 
 
 def _unexplained_starts(tables: Tables) -> DataFrame:
-    """Return the logs that start above all that a broker traced of letting records go.
+    """Return the logs that start above all removals of records that any broker traced.
 
     Source: highwater_checker.run_folder.evidence.
     """

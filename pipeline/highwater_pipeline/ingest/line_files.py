@@ -168,7 +168,7 @@ class _Operations:
     def __init__(self, file: LineFile) -> None:
         self._file = file
         self._process = PurePosixPath(file.file).stem
-        self._open = OpenOperations()
+        self._open = OpenOperations(gets_offsets=file.acks != 0)
 
     def __call__(self, at: Decoded) -> Sequence[Row]:
         event: HistoryEvent = at.value

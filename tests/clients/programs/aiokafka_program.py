@@ -149,21 +149,33 @@ async def admin(at: At) -> None:
                 await asyncio.sleep(ATTEMPTS_PAUSE_S)
         return await ask()
 
+    async def once_all_know(ask: Callable[[], Awaitable[Any]], wanted: object) -> Any:
+        """Return the answer, once it is the wanted one: see lines.once_all_know."""
+        for _ in range(ATTEMPTS):
+            answer = await ask()
+            if answer == wanted:
+                break
+            await asyncio.sleep(ATTEMPTS_PAUSE_S)
+        return answer
+
+    async def is_there() -> bool:
+        return made in await told(asked.list_topics)
+
     async def partitions() -> int:
         (topic,) = await told(lambda: asked.describe_topics([made]))
         return len(topic["partitions"])
 
     await asked.create_topics([NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})])
-    tell(partitions=await partitions())
+    tell(partitions=await once_all_know(partitions, 3))
     await at_half()
     resources = [ConfigResource(ConfigResourceType.TOPIC, made)]
     (answer,) = await told(lambda: asked.describe_configs(resources))
     (resource,) = answer.resources
     tell(retention_ms=next(entry[1] for entry in resource[4] if entry[0] == "retention.ms"))
     await told(lambda: asked.create_partitions({made: NewPartitions(4)}))
-    tell(partitions=await partitions())
+    tell(partitions=await once_all_know(partitions, 4))
     await told(lambda: asked.delete_topics([made]))
-    tell(is_there=made in await told(asked.list_topics))
+    tell(is_there=await once_all_know(is_there, wanted=False))
     await asked.close()
 
 

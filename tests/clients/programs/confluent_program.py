@@ -18,6 +18,7 @@ from lines import (
     asked_again,
     half,
     is_stopped,
+    once_all_know,
     run,
     tell,
 )
@@ -113,16 +114,19 @@ def admin(at: At) -> None:
         (future,) = futures.values()
         return future.result()
 
+    def partitions() -> int:
+        return len(asked.list_topics(made).topics[made].partitions)
+
     made = f"{at.topic}-made"
     done(asked.create_topics([NewTopic(made, 3, 2, config={"retention.ms": "60000"})]))
-    tell(partitions=len(asked.list_topics(made).topics[made].partitions))
+    tell(partitions=once_all_know(partitions, 3))
     half()
     configs = done(asked.describe_configs([ConfigResource(ResourceType.TOPIC, made)]))
     tell(retention_ms=configs["retention.ms"].value)
     done(asked.create_partitions([NewPartitions(made, 4)]))
-    tell(partitions=len(asked.list_topics(made).topics[made].partitions))
+    tell(partitions=once_all_know(partitions, 4))
     done(asked.delete_topics([made]))
-    tell(is_there=made in asked.list_topics().topics)
+    tell(is_there=once_all_know(lambda: made in asked.list_topics().topics, wanted=False))
 
 
 def transactional(at: At) -> None:

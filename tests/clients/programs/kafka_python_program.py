@@ -25,6 +25,7 @@ from lines import (
     asked_again,
     half,
     is_stopped,
+    once_all_know,
     run,
     tell,
 )
@@ -140,15 +141,16 @@ def admin(at: At) -> None:
 
     new_topic = NewTopic(made, 3, 2, topic_configs={"retention.ms": "60000"})
     clients[-1].create_topics([new_topic])
-    tell(partitions=partitions())
+    tell(partitions=once_all_know(partitions, 3))
     half()
     resources = [ConfigResource(ConfigResourceType.TOPIC, made)]
     configs = told(lambda asked: asked.describe_configs(resources))
     tell(retention_ms=configs["topic"][made]["retention.ms"]["value"])
     told(lambda asked: asked.create_partitions({made: NewPartitions(4)}))
-    tell(partitions=partitions())
+    tell(partitions=once_all_know(partitions, 4))
     told(lambda asked: asked.delete_topics([made]))
-    tell(is_there=made in told(lambda asked: asked.list_topics()))
+    is_there = once_all_know(lambda: made in told(lambda asked: asked.list_topics()), wanted=False)
+    tell(is_there=is_there)
     for client in clients:
         client.close()
 

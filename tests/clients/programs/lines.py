@@ -54,6 +54,16 @@ def asked_again(
     return ask()
 
 
+def once_all_know(ask: Callable[[], Any], wanted: object) -> Any:
+    """Return the answer, once it is the wanted one: one broker hears of a change after another."""
+    for _ in range(ATTEMPTS):
+        answer = ask()
+        if answer == wanted:
+            break
+        time.sleep(ATTEMPTS_PAUSE_S)
+    return answer
+
+
 def run(steps: Mapping[str, Callable[[At], None]]) -> None:
     step, bootstrap, topic, group, since_ms = sys.argv[1:]
     steps[step](At(bootstrap, topic, group, int(since_ms)))

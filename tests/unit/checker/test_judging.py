@@ -101,15 +101,15 @@ HISTORIES: dict[str, tuple[bytes, str]] = {
     "no text": (SENT + b"\xff\xff\n" + SENT[:0] + SENT, "p0.jsonl: line 3"),
     "an outcome without its send": (
         SENT + history_line(OperationType.OK, 1),
-        "p0.jsonl: 1 lines of sends without a counterpart",
+        "p0.jsonl: 1 lines of sends without a counterpart or an offset",
     ),
     "an outcome twice": (
         SENT + history_line(OperationType.OK),
-        "p0.jsonl: 1 lines of sends without a counterpart",
+        "p0.jsonl: 1 lines of sends without a counterpart or an offset",
     ),
     "a send begun anew": (
         history_line(OperationType.INVOKE) + SENT,
-        "p0.jsonl: 1 lines of sends without a counterpart",
+        "p0.jsonl: 1 lines of sends without a counterpart or an offset",
     ),
     "half a line at the end": (SENT + SENT[:30], "those of ['p0'] do"),
     "another process's": (

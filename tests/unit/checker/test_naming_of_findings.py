@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.naming import NAMED_OF_EACH, name_findings
 from highwater_core.config import Preset
@@ -34,6 +36,14 @@ def test_a_finding_of_v3_gets_the_rows_that_explain_it_in_words_and_as_numbers()
     (finding,) = check.findings
     assert finding.rows == (10,)
     assert finding.message.startswith("lost: row 10 (KIP-106, ")
+
+
+@pytest.mark.parametrize(
+    "anomaly", ["unseen", "inconsistent-offsets", "realtime-send", "nonmonotonic-send"]
+)
+def test_what_clients_saw_of_a_known_flaw_gets_its_row(anomaly: str) -> None:
+    (check,) = name_findings(checked(Finding(anomaly, "odd", *AT, 7)), [UNCLEAN], Preset.V3)
+    assert check.findings[0].rows == (10,)
 
 
 def test_a_finding_of_fenced_and_one_that_no_row_explains_keep_their_words() -> None:

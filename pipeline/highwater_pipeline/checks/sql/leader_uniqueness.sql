@@ -25,12 +25,12 @@ WITH gone AS (
   FROM examined
   WHERE leader IS NOT NULL
 ), findings AS (
-  SELECT run_id, 'I7' AS invariant, topic, partition, 'TWO_LEADERS' AS wording,
-    first, leader, leader_epoch
+  SELECT run_id, 'I7' AS invariant, topic, partition, leader AS broker,
+    'TWO_LEADERS' AS wording, first, leader, leader_epoch
   FROM led
   WHERE leader <> first
   UNION ALL
-  SELECT run_id, 'I7', topic, partition, 'WRITTEN_TWICE', NULL, NULL, leader_epoch
+  SELECT run_id, 'I7', topic, partition, -1, 'WRITTEN_TWICE', NULL, NULL, leader_epoch
   FROM examined
   WHERE kind = 'leader_elected'
   GROUP BY run_id, topic, partition, life, leader_epoch

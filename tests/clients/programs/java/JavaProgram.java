@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
@@ -26,6 +27,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public final class JavaProgram {
   private static final int RECORDS = 40;
   private static final int PACE_MS = 25;
+  private static final int ATTEMPTS = 100;
+  private static final int ATTEMPTS_PAUSE_MS = 200;
   private static String bootstrap;
   private static String topic;
   private static String group;
@@ -170,6 +173,16 @@ public final class JavaProgram {
     }
   }
 
+  /** Returns the answer once it is the wanted one: one broker hears of a change after another. */
+  private static <T> T onceAllKnow(T wanted, Callable<T> ask) throws Exception {
+    T answer = ask.call();
+    for (int attempt = 1; !answer.equals(wanted) && attempt < ATTEMPTS; attempt++) {
+      Thread.sleep(ATTEMPTS_PAUSE_MS);
+      answer = ask.call();
+    }
+    return answer;
+  }
+
   private static int partitions(String name) {
     try (var producer = producer()) {
       return producer.partitionsFor(name).size();
@@ -181,15 +194,17 @@ public final class JavaProgram {
     try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
       NewTopic asked = new NewTopic(made, 3, (short) 2).configs(Map.of("retention.ms", "60000"));
       admin.createTopics(List.of(asked)).all().get();
-      tell("\"partitions\": " + partitions(made));
+      tell("\"partitions\": " + onceAllKnow(3, () -> partitions(made)));
       half();
       ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, made);
       var configs = admin.describeConfigs(List.of(resource)).all().get().get(resource);
       tell("\"retention_ms\": \"" + configs.get("retention.ms").value() + "\"");
       admin.createPartitions(Map.of(made, NewPartitions.increaseTo(4))).all().get();
-      tell("\"partitions\": " + partitions(made));
+      tell("\"partitions\": " + onceAllKnow(4, () -> partitions(made)));
       admin.deleteTopics(List.of(made)).all().get();
-      tell("\"is_there\": " + admin.listTopics().names().get().contains(made));
+      boolean isThere =
+          onceAllKnow(false, () -> admin.listTopics().names().get().contains(made));
+      tell("\"is_there\": " + isThere);
     }
   }
 

@@ -37,6 +37,15 @@ async function askedAgain(ask) {
   }
 }
 
+// One broker hears of a change after another.
+async function onceAllKnow(ask, wanted) {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await ask();
+    if (answer === wanted || attempt === ATTEMPTS) return answer;
+    await pause(ATTEMPTS_PAUSE_MS);
+  }
+}
+
 async function produce() {
   const codecs = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP };
   const producer = kafka.producer();
@@ -118,7 +127,7 @@ async function admin() {
   await asked.createTopics({
     topics: [{ topic: made, numPartitions: 3, replicationFactor: 2, configEntries }],
   });
-  tell({ partitions: await partitions() });
+  tell({ partitions: await onceAllKnow(partitions, 3) });
   await half();
   const resources = [{ type: 2, name: made }];
   const configs = await askedAgain(() => asked.describeConfigs({ includeSynonyms: false, resources }));
@@ -126,9 +135,10 @@ async function admin() {
   tell({ retention_ms: entries.find((entry) => entry.configName === "retention.ms").configValue });
   const topicPartitions = [{ topic: made, count: 4 }];
   await askedAgain(() => asked.createPartitions({ topicPartitions }));
-  tell({ partitions: await partitions() });
+  tell({ partitions: await onceAllKnow(partitions, 4) });
   await askedAgain(() => asked.deleteTopics({ topics: [made] }));
-  tell({ is_there: (await askedAgain(() => asked.listTopics())).includes(made) });
+  const isThere = async () => (await askedAgain(() => asked.listTopics())).includes(made);
+  tell({ is_there: await onceAllKnow(isThere, false) });
   await end(asked);
 }
 

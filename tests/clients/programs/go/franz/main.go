@@ -150,14 +150,14 @@ func admin(at At) {
 	asked := kadm.NewClient(client(at))
 	defer asked.Close()
 	made, hour := at.Topic+"-made", "60000"
-	tellPartitions := func() {
+	partitions := func() int {
 		topics, err := asked.ListTopics(background, made)
 		Must(err)
-		Tell(Facts{"partitions": len(topics[made].Partitions)})
+		return len(topics[made].Partitions)
 	}
 	_, err := asked.CreateTopic(background, 3, 2, map[string]*string{"retention.ms": &hour}, made)
 	Must(err)
-	tellPartitions()
+	Tell(Facts{"partitions": OnceAllKnow(3, partitions)})
 	Half()
 	configs, err := asked.DescribeTopicConfigs(background, made)
 	Must(err)
@@ -169,13 +169,16 @@ func admin(at At) {
 	updated, err := asked.UpdatePartitions(background, 4, made)
 	Must(err)
 	Must(updated.Error())
-	tellPartitions()
+	Tell(Facts{"partitions": OnceAllKnow(4, partitions)})
 	deleted, err := asked.DeleteTopics(background, made)
 	Must(err)
 	Must(deleted.Error())
-	topics, err := asked.ListTopics(background)
-	Must(err)
-	Tell(Facts{"is_there": topics.Has(made)})
+	isThere := func() bool {
+		topics, err := asked.ListTopics(background)
+		Must(err)
+		return topics.Has(made)
+	}
+	Tell(Facts{"is_there": OnceAllKnow(false, isThere)})
 }
 
 func transactional(at At) {

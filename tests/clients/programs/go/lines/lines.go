@@ -65,6 +65,16 @@ func AskedAgain[Answer any](ask func() (Answer, error)) Answer {
 	return answer
 }
 
+// OnceAllKnow returns the answer once it is the wanted one: one broker hears of a change after another.
+func OnceAllKnow[Answer comparable](wanted Answer, ask func() Answer) Answer {
+	answer := ask()
+	for attempt := 1; answer != wanted && attempt < attempts; attempt++ {
+		time.Sleep(attemptsPause)
+		answer = ask()
+	}
+	return answer
+}
+
 func Run(steps map[string]func(At)) {
 	sinceMs, err := strconv.ParseInt(os.Args[5], 10, 64)
 	Must(err)

@@ -186,26 +186,28 @@ func admin(at At) {
 		})
 	}
 	made, hour := at.Topic+"-made", "60000"
-	tellPartitions := func() {
+	partitions := func() int {
 		topics := AskedAgain(func() ([]*sarama.TopicMetadata, error) {
 			return asked.DescribeTopics([]string{made})
 		})
-		Tell(Facts{"partitions": len(topics[0].Partitions)})
+		return len(topics[0].Partitions)
 	}
 	Must(asked.CreateTopic(made, &sarama.TopicDetail{NumPartitions: 3, ReplicationFactor: 2,
 		ConfigEntries: map[string]*string{"retention.ms": &hour}}, false))
-	tellPartitions()
+	Tell(Facts{"partitions": OnceAllKnow(3, partitions)})
 	Half()
 	retention := sarama.ConfigResource{
 		Type: sarama.TopicResource, Name: made, ConfigNames: []string{"retention.ms"}}
 	configs := AskedAgain(func() ([]sarama.ConfigEntry, error) { return asked.DescribeConfig(retention) })
 	Tell(Facts{"retention_ms": configs[0].Value})
 	ofController(func() error { return asked.CreatePartitions(made, 4, nil, false) })
-	tellPartitions()
+	Tell(Facts{"partitions": OnceAllKnow(4, partitions)})
 	ofController(func() error { return asked.DeleteTopic(made) })
-	topics := AskedAgain(asked.ListTopics)
-	_, isThere := topics[made]
-	Tell(Facts{"is_there": isThere})
+	isThere := func() bool {
+		_, isThere := AskedAgain(asked.ListTopics)[made]
+		return isThere
+	}
+	Tell(Facts{"is_there": OnceAllKnow(false, isThere)})
 	Must(asked.Close())
 }
 

@@ -1,0 +1,1 @@
+"""Stock clients' own tests, run unchanged against a cluster of Highwater."""

@@ -1,0 +1,74 @@
+"""librdkafka's tests, those that need brokers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.client_suites.suite import PASSED, SKIPPED, Outcomes, Suite
+
+BUILD_WITHIN_S = 1_800
+SUITE_WITHIN_S = 5_400
+
+OPTIONS = (
+    "-L",  # no tests without brokers
+    "-E",  # none that slow the client's own sockets down
+    "-K",  # none of the client's known issues
+    "-Q",  # less data
+    "-p3",
+    *("-V", "3.9.1"),
+)
+_COLOUR = re.compile(r"\x1b(\[[0-9;]*m|\(B)")
+_ROW = re.compile(r"\|\s*(?P<name>\d{4}_\S+)\s*\|\s*(?P<state>[A-Z ]+?)\s*\|[^|]*\|\s*(?P<why>.*)")
+NOT_STARTED = "DNS"
+_OUTCOMES = {"PASSED": PASSED, "SKIPPED": SKIPPED}
+
+
+def _prepare(root: Path) -> None:
+    """Build the library and its tests."""
+    for command in (("./configure",), ("make", "libs"), ("make", "-C", "tests", "test-runner")):
+        subprocess.run(command, cwd=root, stdout=sys.stderr, check=True, timeout=BUILD_WITHIN_S)
+
+
+def _run(root: Path, bootstrap: str) -> Outcomes:
+    tests = root / "tests"
+    (tests / "test.conf").write_text(f"bootstrap.servers={bootstrap}\n")
+    libraries = f"{root / 'src'}:{root / 'src-cpp'}"
+    done = subprocess.run(
+        ["./test-runner", *OPTIONS],
+        cwd=tests,
+        env=os.environ | {"LD_LIBRARY_PATH": libraries},
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        timeout=SUITE_WITHIN_S,
+        check=False,
+    )
+    return outcomes(done.stdout)
+
+
+def outcomes(printed: str) -> Outcomes:
+    """Return the tests' outcomes from the summary that the runner prints last.
+
+    Tests that were not asked for are in it neither as passed nor as failed, and left out.
+    """
+    rows = (_ROW.match(_COLOUR.sub("", line)) for line in printed.splitlines())
+    return {
+        row["name"]: _OUTCOMES.get(row["state"], row["why"] or row["state"].lower())
+        for row in rows
+        if row is not None and row["state"] != NOT_STARTED
+    }
+
+
+LIBRDKAFKA = Suite(
+    client="librdkafka",
+    release="v2.15.0",
+    repository="https://github.com/confluentinc/librdkafka",
+    prepare=_prepare,
+    run=_run,
+    settings=("auto_create_topics_enable=true", "num_partitions=4"),
+    fails={},
+)
