@@ -123,7 +123,14 @@ def make_tables(shape: Shape, store: Path) -> None:
         of_kind = [event for event in began if event["kind"] == kind]
         _write_rows(of_kind, EVENTS, _file(store, EVENTS, kind))
     small: dict[Table, Rows] = {
-        RUNS: [{"outcome": "", "brokers": len(BROKERS), "data_version": DATA_VERSION}],
+        RUNS: [
+            {
+                "outcome": "",
+                "brokers": len(BROKERS),
+                "data_version": DATA_VERSION,
+                "consumers": ["c0"],
+            }
+        ],
         LOOKS: _looks(),
         REPLICA_LOOKS: _replica_looks(shape),
         REPLICAS: _replicas(shape),

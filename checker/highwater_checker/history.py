@@ -152,7 +152,7 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
         if invoked is None:
             continue
         if _lacks_its_offset(event, gets_offsets=gets_offsets):
-            unknown.append(event)
+            unknown.append(invoked)
         elif event.type is OperationType.OK:
             acknowledged.append(
                 Acknowledged(

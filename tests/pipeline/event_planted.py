@@ -57,11 +57,11 @@ PLANTED = [
     Planted("an event is told twice", seq_as(2, 0, 1, 1, 2), {"completeness": [("C00", -1, -1)]}),
     Planted("every start counts from 0", with_events(followed(1, 2, incarnation=2)), {}),
     # ------------------------------------------------ I7
-    Planted("two lead", with_events(led(2, 2, 4, 4)), {"leader_uniqueness": [("I7", 2, -1)]}),
+    Planted("two lead", with_events(led(2, 2, 4, 4)), {"leader_uniqueness": [("I7", -1, 2)]}),
     Planted(
         "another leads than was elected",
         with_events(led(2, 3, 4, 4), elected(1, 3)),
-        {"leader_uniqueness": [("I7", -1, -1)]},
+        {"leader_uniqueness": [("I7", -1, 1)]},
     ),
     Planted(
         "an epoch is written twice",
@@ -75,7 +75,7 @@ PLANTED = [
             replace(led(2, 3, 4, 4), node=3, incarnation=10),
             led(2, 3, 4, 4),
         ),
-        {"leader_uniqueness": [("I7", -1, -1)] * 2},
+        {"leader_uniqueness": [("I7", -1, 3)] * 2},
     ),
     Planted(
         "leaders of no partition, and of another",
@@ -107,12 +107,12 @@ PLANTED = [
             deleted(by_broker=False),
             *of_topic("b", led(2, 2, 0, 0), elected(2, 2), elected(2, 2)),
         ),
-        {"leader_uniqueness": [("I7", -1, -1)] * 2},
+        {"leader_uniqueness": [("I7", -1, -1), ("I7", -1, 2)]},
     ),
     Planted(
         "a topic that gets its id late has one life",
         with_events(*of_topic("a", led(2, 2, 4, 4))),
-        {"leader_uniqueness": [("I7", -1, -1)]},
+        {"leader_uniqueness": [("I7", -1, 2)]},
     ),
     # ------------------------------------------------ I11
     Planted(

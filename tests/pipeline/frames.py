@@ -17,7 +17,15 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from highwater_checker.history import Acknowledged, HistoryEvent, client_of, sends_of, unmatched_of
+from highwater_checker.history import (
+    OF_MEMBERS,
+    SEND,
+    Acknowledged,
+    HistoryEvent,
+    client_of,
+    sends_of,
+    unmatched_of,
+)
 from highwater_checker.lives import deleted_topics
 from highwater_checker.lives_of_records import UNKNOWN, LifeOfRecord, LivesOfRecords
 from highwater_checker.looks import Look
@@ -29,6 +37,7 @@ from highwater_pipeline.ingest.details import typed_details
 from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
+    GROUP_MEMBERS,
     LOOKS,
     OPERATIONS,
     PROBES,
@@ -108,6 +117,17 @@ class Run:
             found.setdefault(event.process, []).append(event)
         return dict(sorted(found.items(), key=lambda each: f"{each[0]}.jsonl"))
 
+    def readers(self, *, members: bool) -> list[str]:
+        """Return the clients that do not send alone: members of a group, or consumers."""
+        functions: dict[str, set[str]] = {}
+        for event in self.history:
+            functions.setdefault(client_of(event.process), set()).add(event.function)
+        return [
+            client
+            for client, all_of_its in sorted(functions.items())
+            if all_of_its != {SEND} and members is not all_of_its.isdisjoint(OF_MEMBERS)
+        ]
+
     def lives(self) -> LivesOfRecords:
         return LivesOfRecords(self.events, 0)
 
@@ -158,6 +178,10 @@ def arrow_tables(runs: Iterable[Run]) -> dict[str, pa.Table]:
     rows: dict[str, list[Row]] = {table.name: [] for table in TABLES}
     for run in runs:
         rows[RUNS.name] += _run(run)
+        rows[GROUP_MEMBERS.name] += [
+            {"run_id": run.run_id, "group_id": "g", "topic": "t", "client": client}
+            for client in run.readers(members=True)
+        ]
         rows[OPERATIONS.name] += _operations(run)
         rows[EVENTS.name] += _events(run)
         rows[LOOKS.name] += _looks(run)
@@ -180,6 +204,7 @@ def _run(run: Run) -> Iterator[Row]:
         "only_in_sync": run.only_in_sync,
         "to_the_end": run.to_the_end,
         "saw_the_end": run.saw_the_end,
+        "consumers": run.readers(members=False),
         "compacted": sorted({log.topic for log in run.replicas if log.is_compacted}),
     }
 

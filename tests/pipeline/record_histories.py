@@ -353,7 +353,7 @@ PLANTED = [
     Planted(
         "acknowledged at no offset",
         with_history(*send("p0", 0, "a", -1)),
-        {"order": [("nonmonotonic-send", -1, -1)]},
+        {},
     ),
     # ------------------------------------------------ inconsistent offsets, reads
     Planted(

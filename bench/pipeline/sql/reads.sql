@@ -1,15 +1,16 @@
 -- I9: what each process read first at each place of a life, and of those that go on against each
 -- replica. A record that is not there may have a newer one of its key.
+CREATE VIEW consumers AS SELECT run_id, unnest(consumers) AS client FROM runs;
+
+CREATE VIEW readers AS
+SELECT run_id, client FROM consumers UNION SELECT run_id, client FROM group_members;
+
 CREATE VIEW reads AS
-SELECT * REPLACE (ifnull(life, '') AS life),
+SELECT o.* REPLACE (ifnull(life, '') AS life),
   process || '''s poll ' || operation_id AS operation
-FROM operations o WHERE "function" = 'poll' AND "type" = 'ok' AND EXISTS (
-  SELECT 1 FROM (
-    SELECT run_id, unnest(consumers) AS client FROM runs
-    UNION ALL
-    SELECT run_id, client FROM group_members
-  ) c
-  WHERE c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1));
+FROM operations o JOIN readers r
+  ON r.run_id = o.run_id AND r.client = split_part(o.process, '.', 1)
+WHERE "function" = 'poll' AND "type" = 'ok';
 
 CREATE VIEW firsts AS
 SELECT run_id, process, topic, "partition", "offset", life, arg_min("value", line) AS "value"
@@ -26,7 +27,7 @@ SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
 CREATE VIEW clients AS
 SELECT DISTINCT o.run_id, topic, process, client,
   ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
-FROM operations o JOIN (SELECT run_id, unnest(consumers) AS client FROM runs) c
+FROM operations o JOIN consumers c
   ON c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1);
 
 CREATE VIEW last_ones AS
@@ -61,5 +62,11 @@ WHERE r."offset" >= w.log_start_offset AND r."offset" < w.high_watermark AND NOT
   WHERE p.run_id = r.run_id AND p.process = l.process AND p.topic = r.topic
     AND p."partition" = r."partition" AND p."offset" = r."offset");
 
+CREATE VIEW silent AS
+SELECT run_id FROM consumers c WHERE NOT EXISTS (
+  SELECT 1 FROM reads r
+  WHERE r.run_id = c.run_id AND split_part(r.process, '.', 1) = c.client);
+
 CREATE VIEW examined AS
-SELECT run_id, (SELECT count(*) FROM places p WHERE p.run_id = u.run_id) FROM runs u;
+SELECT run_id, if(run_id IN (SELECT run_id FROM silent), 0,
+  (SELECT count(*) FROM places p WHERE p.run_id = u.run_id)) FROM runs u;
