@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 SCHEDULES ?= 50
 FRESH_SCHEDULES ?= 50
 FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
-FULL_SCHEDULES ?= 2500
+FULL_SCHEDULES ?= 1000
 HOSTILE_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
 FUZZ_ARGS ?=

@@ -13,6 +13,8 @@ from hypothesis import settings
 
 from tests.in_turn import left_to_the_next
 
+pytest.register_assert_rewrite("tests.clients", "tests.plans", "tests.support")
+
 settings.register_profile("same every time", derandomize=True, database=None, deadline=None)
 settings.register_profile("explores", print_blob=True, deadline=None)
 

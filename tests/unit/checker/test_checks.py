@@ -16,6 +16,7 @@ from highwater_checker.history import (
     decode,
     encode,
     sends_of,
+    unmatched_of,
 )
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
@@ -116,7 +117,13 @@ def test_of_batches_of_the_same_offsets_the_bytes_that_differ_are_shown() -> Non
 
 def test_a_high_watermark_beyond_the_log_is_found() -> None:
     result = check_high_watermarks_are_held([make_log(0, FIRST, high_watermark=3)])
-    assert [finding.invariant for finding in result.findings] == ["I4"]
+    assert [(each.invariant, each.offset) for each in result.findings] == [("I4", 2)]
+
+
+def test_a_log_that_starts_above_its_high_watermark_is_found() -> None:
+    late = replace(make_log(0, SECOND, high_watermark=1), log_start_offset=2)
+    result = check_high_watermarks_are_held([late])
+    assert [(each.invariant, each.offset) for each in result.findings] == [("I4", 2)]
 
 
 def became_leader(node: int, leader_epoch: int) -> TraceEvent:
@@ -252,6 +259,16 @@ def test_a_send_without_completion_is_unknown() -> None:
     assert [a.offset for a in sends.acknowledged] == [7]
     assert len(sends.failed) == 1
     assert [e.operation_id for e in sends.unknown] == [3]
+
+
+def test_a_send_acknowledged_without_the_offset_that_it_asked_for_is_unknown() -> None:
+    """Found: its record was looked for nowhere, so it could be lost in a run that passed."""
+    events = [event(OperationType.INVOKE, 1), event(OperationType.OK, 1)]
+    assert [each.operation_id for each in sends_of(events).unknown] == [1]
+    assert unmatched_of(events) == events[1:]
+    (acknowledged,) = sends_of(events, gets_offsets=False).acknowledged
+    assert acknowledged.offset == -1
+    assert unmatched_of(events, gets_offsets=False) == []
 
 
 def test_history_lines_round_trip_and_a_torn_last_line_is_left_out() -> None:
