@@ -17,7 +17,7 @@ TEST 20261127080303 (bare, scenario default) SUMMARY
 #==================================================================#
 |\x1b[32m <MAIN> |     PASSED |  60.000s \x1b[0m|
 |\x1b[32m 0012_produce_consume |     PASSED |   1.013s \x1b[0m|
-|\x1b[31m 0052_msg_timestamps |     FAILED |   3.100s \x1b[0m| \x1b[31mmain_0052():31: odd | even\x1b[0m
+|\x1b[31m 0052_msg_timestamps | FAILED | 3.1s \x1b[0m| \x1b[31mmain_0052():31: odd | even\x1b[0m
 |\x1b[36m 0061_consumer_lag |    SKIPPED |   0.000s \x1b[0m|\x1b[36m no cluster\x1b[0m
 |\x1b[35m 0070_null_empty |    RUNNING |   9.000s \x1b[0m|
 |\x1b[33m 0004_conf |        DNS |   0.000s \x1b[0m| local
