@@ -101,7 +101,7 @@ clients: setup engine ## Run what each stock client does, and record it for docs
 	HIGHWATER_RECORD_CLIENTS=1 $(BIN)/pytest -n 0 --full $(PYTEST_ARGS) \
 	  tests/integration/test_every_stock_client.py; code=$$?; scripts/generate-docs; exit $$code
 
-client-suites: setup engine ## Run kafka-python's own integration tests against a cluster.
+client-suites: setup engine ## Run the own tests of kafka-python and librdkafka against a cluster.
 	$(BIN)/python -m tests.client_suites
 
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.

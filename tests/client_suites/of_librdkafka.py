@@ -21,6 +21,10 @@ OPTIONS = (
     "-p3",
     *("-V", "3.9.1"),
 )
+
+_NEEDS_SCRIPTS = "it runs Apache Kafka's shell scripts (KAFKA_PATH), which are not here"
+_NO_TRANSACTIONS = "transactions are refused at once"
+
 _COLOUR = re.compile(r"\x1b(\[[0-9;]*m|\(B)")
 _ROW = re.compile(r"\|\s*(?P<name>\d{4}_\S+)\s*\|\s*(?P<state>[A-Z ]+?)\s*\|[^|]*\|\s*(?P<why>.*)")
 NOT_STARTED = "DNS"
@@ -70,5 +74,16 @@ LIBRDKAFKA = Suite(
     prepare=_prepare,
     run=_run,
     settings=("auto_create_topics_enable=true", "num_partitions=4"),
-    fails={},
+    fails={
+        "0011_produce_batch": "a refused batch names no records (record_errors, KIP-467)",
+        "0052_msg_timestamps": _NEEDS_SCRIPTS,
+        "0077_compaction": _NEEDS_SCRIPTS,
+        "0081_admin": "topics have no compression.type",
+        "0092_mixed_msgver": "topics have no message.format.version",
+        "0103_transactions": _NO_TRANSACTIONS,
+        "0109_auto_create_topics": _NEEDS_SCRIPTS,
+        "0115_producer_auth": _NEEDS_SCRIPTS,
+        "0119_consumer_auth": _NEEDS_SCRIPTS,
+        "0129_fetch_aborted_msgs": _NO_TRANSACTIONS,
+    },
 )
