@@ -24,6 +24,7 @@ from highwater_broker.coordinator.logic.group_states import (
     HEARTBEAT_ANSWERS,
     REBALANCES_FROM,
     GroupState,
+    next_generation,
 )
 from highwater_broker.coordinator.logic.joining import JoinStep, decide_join
 from highwater_broker.coordinator.settings import GroupSettings
@@ -243,7 +244,7 @@ class Rebalancing:
         if group.members and not group.elect_joined_leader():
             self._complete_after(group, group.rebalance_timeout_ms)
             return
-        group.generation += 1
+        group.generation = next_generation(group.generation)
         if not group.members:
             group.protocol = None
             self._move(group, GroupState.EMPTY, "no member is left")

@@ -14,6 +14,7 @@ from highwater_broker.coordinator.logic.group_states import (
     REBALANCES_FROM,
     SYNC_ANSWERS,
     GroupState,
+    next_generation,
 )
 from highwater_broker.coordinator.logic.identity import (
     absent_group_error,
@@ -27,6 +28,13 @@ from highwater_core.errors import ErrorCode
 
 E = ErrorCode
 S = GroupState
+
+
+@pytest.mark.parametrize(
+    ("generation", "following"), [(0, 1), (7, 8), (2**31 - 2, 2**31 - 1), (2**31 - 1, 1)]
+)
+def test_generations_fit_the_wire_format(generation: int, following: int) -> None:
+    assert next_generation(generation) == following
 
 
 @pytest.mark.parametrize("answers", [HEARTBEAT_ANSWERS, SYNC_ANSWERS, DELETE_ANSWERS])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from highwater_core.errors import ErrorCode
+from highwater_wire.kafka.record_batch import MAX_INT32
 
 
 class GroupState(StrEnum):
@@ -73,3 +74,11 @@ DELETE_ANSWERS: Mapping[GroupState, ErrorCode] = {
     _S.DEAD: ErrorCode.GROUP_ID_NOT_FOUND,
 }
 """What a DeleteGroups is answered; NONE: the group is deleted."""
+
+
+def next_generation(generation: int) -> int:
+    """Return the generation after this one; after the highest number of the wire format it is 1.
+
+    No group lives that long; a damaged or restored record of a group may say so.
+    """
+    return 1 if generation >= MAX_INT32 else generation + 1
