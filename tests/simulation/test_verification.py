@@ -81,4 +81,4 @@ def test_second_leader_of_an_epoch_is_found(cluster: Any) -> None:
     trace.entries.append(Entry(0, "broker", usurper))
     found = problems_of(cluster)
     assert len(found) == 1
-    assert found[0].startswith("I7: orders-0: brokers")
+    assert found[0].startswith(f"I7: orders-0, broker {usurper.node}: brokers")

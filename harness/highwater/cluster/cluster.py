@@ -23,7 +23,7 @@ from docker.errors import APIError, NotFound
 from highwater.cluster import labels
 from highwater.cluster.cleaning import find_runs, remove_run, sweep_stale
 from highwater.cluster.collecting import copy_out
-from highwater.cluster.containers import Site, container_name, pause_container, start_container
+from highwater.cluster.containers import Site, container_name, freeze, start_container, thaw
 from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, make_disks
 from highwater.cluster.engine import Reach, connect_engine, engine_facts
 from highwater.cluster.images import ensure_images, ensure_planted_image
@@ -262,10 +262,10 @@ class Cluster:
         Raises:
             NeverHappened: the freezer does not get all of them.
         """
-        pause_container(self._engine, self.container_name(node))
+        freeze(self._engine, self.container_name(node))
 
     def unpause(self, node: int) -> None:
-        self._engine.api.unpause(self.container_name(node))
+        thaw(self._engine, self.container_name(node))
 
     def cut_off(self, node: int) -> None:
         """Disconnect the node from the cluster's network: its connections hang without a reset."""

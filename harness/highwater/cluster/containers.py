@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
@@ -28,7 +29,7 @@ from highwater.cluster.topology import (
     node_environment,
 )
 from highwater.errors import ClusterStartFailed
-from highwater.waiting import eventually
+from highwater.waiting import NeverHappened, eventually
 from highwater_core.ids import Endpoint
 
 # testcontainers' reaper is an image, which cannot be pulled without a registry;
@@ -36,6 +37,7 @@ from highwater_core.ids import Endpoint
 testcontainers_config.ryuk_disabled = True
 
 FREEZE_WITHIN_S = 10.0
+THAWED_WITHIN_S = 5.0
 _PORT_ATTEMPTS = 5
 _MODULES = {NodeKind.BROKER: "highwater_broker", NodeKind.CONTROLLER: "highwater_controller"}
 
@@ -96,7 +98,7 @@ def start_container(site: Site, spec: NodeSpec) -> dict[str, int]:
     raise ClusterStartFailed(f"{spec.name}: no host port that the engine could publish")
 
 
-def pause_container(engine: docker.DockerClient, name: str) -> None:
+def freeze(engine: docker.DockerClient, name: str) -> None:
     """Freeze the container's processes.
 
     On a busy machine the runtime may give up freezing with cgroups v1 and thaw the container again
@@ -117,6 +119,25 @@ def pause_container(engine: docker.DockerClient, name: str) -> None:
         return True
 
     eventually(is_frozen, within=FREEZE_WITHIN_S, what=f"{name} is frozen")
+
+
+def thaw(engine: docker.DockerClient, name: str) -> None:
+    """Let the container's processes go on, and wait until the engine reports that they do.
+
+    The engine of a busy machine may take note of a pause after the answer to the unpause, and then
+    reports the container as paused for a moment. A pause by somebody else meanwhile is no error:
+    the wait ends with its time.
+
+    Raises:
+        APIError: the container was not paused.
+    """
+    engine.api.unpause(name)
+    with suppress(NeverHappened):
+        eventually(
+            lambda: engine.api.inspect_container(name)["State"]["Status"] != "paused",
+            within=THAWED_WITHIN_S,
+            what=f"{name} goes on",
+        )
 
 
 def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContainer:

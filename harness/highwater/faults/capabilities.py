@@ -14,7 +14,7 @@ import docker
 from docker.errors import APIError
 
 from highwater.cluster.cleaning import remove_run
-from highwater.cluster.containers import pause_container
+from highwater.cluster.containers import freeze, thaw
 from highwater.cluster.disks import DISK_BYTES, make_disks, size_of_disk
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.images import ensure_faults_image, ensure_images
@@ -194,9 +194,9 @@ class _Trial:
 
 
 def _freeze(scratch: _Scratch) -> None:
-    pause_container(scratch.engine, scratch.name)
+    freeze(scratch.engine, scratch.name)
     paused = scratch.status()
-    scratch.engine.api.unpause(scratch.name)
+    thaw(scratch.engine, scratch.name)
     if (paused, after := scratch.status()) != ("paused", "running"):
         raise _Fails(f"the container is {paused} when paused and {after} afterwards")
 
