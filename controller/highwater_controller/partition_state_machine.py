@@ -265,16 +265,21 @@ def _decide(
             if isinstance(decision, NoLeader):
                 decision = elect_eligible(assigned, eligible_leaders(term, before), electable)
             if isinstance(decision, NoLeader) and unclean:
-                decision = elect_offline(assigned, before.isr, electable, unclean=True)
+                adding = _added_replicas(term, partition)
+                decision = elect_offline(assigned, before.isr, electable, True, adding)
     return decision
 
 
 def _elect_initial(term: Term, partition: TopicPartition) -> Election:
-    context = term.context
-    reassignment = context.reassignments.get(partition)
-    adding = () if reassignment is None else reassignment.adding
-    electable = context.electable_for(partition)
-    return elect_initial(context.assignments[partition], electable, adding)
+    assigned = term.context.assignments[partition]
+    electable = term.context.electable_for(partition)
+    return elect_initial(assigned, electable, _added_replicas(term, partition))
+
+
+def _added_replicas(term: Term, partition: TopicPartition) -> tuple[NodeId, ...]:
+    """Return the replicas that a reassignment adds, which may be empty."""
+    reassignment = term.context.reassignments.get(partition)
+    return () if reassignment is None else reassignment.adding
 
 
 def _electable_replicas(term: Term, partition: TopicPartition) -> tuple[NodeId, ...]:

@@ -57,15 +57,21 @@ def elect_initial(assigned: Brokers, live: Set[NodeId], adding: Brokers = ()) ->
     return Elected(isr[0], isr) if isr else NoLeader("no replica is live")
 
 
-def elect_offline(assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool) -> Election:
-    """Elect after a leader's death: a live ISR member, else (unclean) any live replica alone."""
+def elect_offline(
+    assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool, adding: Brokers = ()
+) -> Election:
+    """Elect after a leader's death: a live ISR member, else (unclean) any live replica alone.
+
+    While replicas are being moved, added ones come first in the assignment and may be empty: out of
+    the ISR they are elected only where none of the others is live.
+    """
     live_isr = tuple(broker for broker in isr if broker in live)
     for broker in assigned:
         if broker in live_isr:
             return Elected(broker, live_isr)
     if not unclean:
         return NoLeader("no ISR member is live")
-    for broker in assigned:
+    for broker in sorted(assigned, key=lambda each: each in adding):
         if broker in live:
             return Elected(broker, (broker,), unclean=True)
     return NoLeader("no replica is live")

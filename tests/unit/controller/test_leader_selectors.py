@@ -105,6 +105,21 @@ def test_controlled_shutdown_election_leaves_out_who_stops(assigned, isr, live, 
     assert outcome(decision) == expected
 
 
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        ({2, 3, 4}, (2, (2,), True)),
+        ({3, 4}, (4, (4,), True)),
+        ({1, 2}, (1, (1,), False)),
+    ],
+    ids=["another replica lives", "added ones alone", "a member of the ISR lives"],
+)
+def test_an_unclean_election_takes_added_replicas_last(live, expected):
+    """Found: the empty target of a move was elected, and the live replica cut all that it had."""
+    decision = elect_offline((4, 3, 1, 2), (1,), frozenset(live), unclean=True, adding=(4, 3))
+    assert outcome(decision) == expected
+
+
 def test_an_elected_leader_is_always_in_its_isr():
     brokers = (1, 2, 3)
     subsets = [tuple(b for b in brokers if mask >> (b - 1) & 1) for mask in range(8)]
