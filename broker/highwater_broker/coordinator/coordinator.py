@@ -30,7 +30,6 @@ from highwater_broker.coordinator.stored import (
     OffsetForgotten,
 )
 from highwater_broker.coordinator.timers import Timers
-from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Ports
@@ -61,6 +60,8 @@ from highwater_wire.kafka.group_messages import (
 Answer = TypeVar("Answer")
 
 GROUP_TYPE = "classic"
+GROUP_ID_MAX_BYTES = 32_767
+"""Of the records that keep a group; newer versions of requests take longer ids."""
 """What ListGroups calls groups of this protocol, since there is another (KIP-848)."""
 
 
@@ -104,9 +105,17 @@ class GroupCoordinator:
     # ------------------------------------------------------------ which groups are here
 
     def take_over(self, offsets_partition: int, groups: Mapping[str, LoadedGroup]) -> None:
-        """Coordinate these groups from now on. groups: all groups in the partition's log."""
+        """Coordinate these groups from now on. groups: all groups in the partition's log.
+
+        Two partitions' logs may have records of one group, where a log was damaged or restored: the
+        group is that of the partition to which its id belongs.
+        """
         for group_id, loaded in groups.items():
-            check(group_id not in self._groups, "a group is taken over once")
+            other = self._groups.get(group_id)
+            if other is not None and self._partition_of(group_id) != offsets_partition:
+                continue
+            if other is not None:
+                self._rebalancing.bury(other, ErrorCode.NOT_COORDINATOR)
             group = loaded_group(group_id, offsets_partition, loaded)
             self._groups[group_id] = group
             self._rebalancing.expect_all(group)
@@ -139,6 +148,8 @@ class GroupCoordinator:
 
     def _unowned(self, group_id: str) -> ErrorCode:
         """Return NONE, or the error for all that would change the group; its id may be empty."""
+        if len(group_id.encode()) > GROUP_ID_MAX_BYTES:
+            return ErrorCode.INVALID_GROUP_ID
         error = self._owned.refusal(group_id)
         if error is ErrorCode.NONE and group_id in self._dying:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -44,6 +44,10 @@ from highwater_wire.kafka.group_messages import (
 )
 
 FIRST_JOIN_VERSION_THAT_SKIPS_ASSIGNMENT = 9
+LEAST_RETRY_MS = 1_000
+"""A rebalance that finds no leader is tried again after the members' timeout, or this."""
+NAME_MAX_BYTES = 32_000
+"""Of a client's or instance's name in a member id, which has 32,767 bytes at most."""
 
 
 class Rebalancing:
@@ -242,7 +246,7 @@ class Rebalancing:
         for member_id in late:
             self._forget(group, member_id)
         if group.members and not group.elect_joined_leader():
-            self._complete_after(group, group.rebalance_timeout_ms)
+            self._complete_after(group, max(group.rebalance_timeout_ms, LEAST_RETRY_MS))
             return
         group.generation = next_generation(group.generation)
         if not group.members:
@@ -452,9 +456,13 @@ class Rebalancing:
         self._trace.state_changed(group, before, reason)
 
     def _new_member_id(self, request: JoinGroupRequest) -> str:
-        """Return a new member id: the instance id or client id, and a random part."""
-        name = request.group_instance_id
-        return f"{request.client_id if name is None else name}-{self._rng.hex_id()}"
+        """Return a new member id: the instance id or client id, and a random part.
+
+        A long name is cut: an id that fits no answer would be cut there, and be unknown after it.
+        """
+        name = request.client_id if request.group_instance_id is None else request.group_instance_id
+        kept = name.encode()[:NAME_MAX_BYTES].decode(errors="ignore")
+        return f"{kept}-{self._rng.hex_id()}"
 
 
 def _join_key(group: Group) -> tuple[str, ...]:

@@ -42,9 +42,10 @@ class Timers:
     def set(self, key: Hashable, delay_ms: int, action: Callable[[], None]) -> None:
         """Call the action after the delay; this replaces the key's former timer.
 
-        The action does not wait.
+        The action does not wait. It is never called in the same pass that set it: clients choose
+        delays, and an action that sets its own timer anew with none would be called for ever.
         """
-        due_ms = self._runtime.now_ms() + delay_ms
+        due_ms = self._runtime.now_ms() + max(delay_ms, 1)
         self._timers[key] = _Timer(due_ms, action)
         # A timer that is put off, as each heartbeat does, keeps its older entry in the heap.
         if key not in self._listed_ms or due_ms < self._listed_ms[key]:
