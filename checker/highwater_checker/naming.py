@@ -34,11 +34,16 @@ def name_findings(
     seen: Counter[tuple[str, str, int]] = Counter()
 
     def named(finding: Finding) -> Finding:
-        kind = finding.invariant, finding.topic, finding.partition
+        kind = kind_of(finding)
         seen[kind] += 1
         return finding if seen[kind] > NAMED_OF_EACH else _named(finding, trace, promises)
 
     return [replace(check, findings=tuple(map(named, check.findings))) for check in checks]
+
+
+def kind_of(finding: Finding) -> tuple[str, str, int]:
+    """Return the invariant and the partition of which the first findings get rows."""
+    return finding.invariant, finding.topic, finding.partition
 
 
 def _named(

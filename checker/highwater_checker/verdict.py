@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from highwater_checker.finding import CheckResult
+from highwater_checker.finding import CheckResult, Finding
 
 
 class Outcome(StrEnum):
@@ -40,10 +40,14 @@ class Verdict:
     """Checks that had nothing to examine, in a run where that is allowed."""
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the findings of all checks, in the order of the checks."""
+        return tuple(finding for check in self.checks for finding in check.findings)
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Return one line for each finding, vacuous check, unread part and unmet requirement."""
-        findings = [str(finding) for check in self.checks for finding in check.findings]
-        return (*findings, *self.without_findings)
+        return (*map(str, self.findings), *self.without_findings)
 
     @property
     def without_findings(self) -> tuple[str, ...]:

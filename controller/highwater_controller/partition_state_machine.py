@@ -266,7 +266,9 @@ def _decide(
                 decision = elect_eligible(assigned, eligible_leaders(term, before), electable)
             if isinstance(decision, NoLeader) and unclean:
                 adding = _added_replicas(term, partition)
-                decision = elect_offline(assigned, before.isr, electable, True, adding)
+                decision = elect_offline(
+                    assigned, before.isr, electable, unclean=True, adding=adding
+                )
     return decision
 
 

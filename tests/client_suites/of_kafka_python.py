@@ -9,7 +9,7 @@ import venv
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.client_suites.suite import PASSED, SKIPPED, Outcomes, Suite
+from tests.client_suites.suite import NO_TRANSACTIONS, PASSED, SKIPPED, Outcomes, Suite
 
 TEST_WITHIN_S = 180
 SUITE_WITHIN_S = 3_600
@@ -28,7 +28,6 @@ START_BROKERS_OF_THEIR_OWN = (
 )
 
 _NO_DELETE_RECORDS = "DeleteRecords is not supported"
-_NO_TRANSACTIONS = "transactions are refused at once"
 
 
 def _prepare(root: Path) -> None:
@@ -97,7 +96,7 @@ KAFKA_PYTHON = Suite(
         "test_kafka_version_infer": (
             "the client infers 3.2 from the versions of the APIs that brokers offer"
         ),
-        "test_transactional_producer_messages": _NO_TRANSACTIONS,
-        "test_transactional_producer_offsets": _NO_TRANSACTIONS,
+        "test_transactional_producer_messages": NO_TRANSACTIONS,
+        "test_transactional_producer_offsets": NO_TRANSACTIONS,
     },
 )

@@ -16,6 +16,7 @@ CLONE_WITHIN_S = 600
 
 PASSED = "passed"
 SKIPPED = "skipped"
+NO_TRANSACTIONS = "transactions are refused at once"
 
 Outcomes = dict[str, str]
 """Of each test by its name: PASSED, SKIPPED, or its failure's first line."""

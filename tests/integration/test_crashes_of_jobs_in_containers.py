@@ -18,6 +18,7 @@ import pytest
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.finding import Finding
+from highwater_checker.naming import kind_of
 from highwater_checker.run_folder.documents import STEPS
 from highwater_checker.verdict import Outcome, Verdict
 from highwater_core.config import Preset
@@ -174,21 +175,16 @@ def unnamed(findings: Sequence[Finding]) -> list[Finding]:
 
     Of an invariant's findings in a partition the judge names the first ones' rows alone.
     """
-
-    def kind(finding: Finding) -> tuple[str, str, int]:
-        return finding.invariant, finding.topic, finding.partition
-
-    named = {kind(finding) for finding in findings if finding.rows}
-    return [finding for finding in findings if kind(finding) not in named]
+    named = {kind_of(finding) for finding in findings if finding.rows}
+    return [finding for finding in findings if kind_of(finding) not in named]
 
 
 def assert_sound(verdict: Verdict, preset: Preset) -> None:
     """Fail on findings, but under v3 allow those whose row the catalogue names."""
-    findings = [finding for check in verdict.checks for finding in check.findings]
-    assert not unnamed(findings), unnamed(findings)
-    assert preset is Preset.V3 or not findings, findings
+    assert not unnamed(verdict.findings), unnamed(verdict.findings)
+    assert preset is Preset.V3 or not verdict.findings, verdict.findings
     assert not verdict.without_findings, verdict.without_findings
-    assert findings or verdict.outcome is Outcome.PASS
+    assert verdict.findings or verdict.outcome is Outcome.PASS
 
 
 def cases() -> list[object]:
@@ -213,8 +209,7 @@ def test_the_next_controller_ends_the_job(job: str, preset: Preset, tmp_path: Pa
     crashes, assert_done = JOBS[job]
     for ended_after_ms in ENDED_AFTER_MS:
         result = run_plan(plan_of(crashes, preset, ended_after_ms), tmp_path, tries=1)
-        findings = [each for check in result.verdict.checks for each in check.findings]
-        if not result.verdict.without_findings or unnamed(findings):
+        if not result.verdict.without_findings or unnamed(result.verdict.findings):
             break
     assert_sound(result.verdict, preset)
     steps = STEPS.read(result.folder) or ()

@@ -93,6 +93,7 @@ def _reads(run: Run) -> CheckResult:
 
     With a consumer that read nothing, nothing counts as examined.
     """
+    promised = run.readers(members=False)
     consumers: dict[str, set[str]] = {}
     for event in run.history:
         if event.function != "send":
@@ -105,10 +106,10 @@ def _reads(run: Run) -> CheckResult:
             incarnations = [each for each in run.histories() if client_of(each) == client]
             own = [log for log in _replicas(run) if log.topic in consumers[client]]
             is_last = process == max(incarnations, key=_incarnation_of)
-            reads_all = is_last and run.to_the_end and client in run.readers(members=False)
+            reads_all = is_last and run.to_the_end and client in promised
             results.append(check_reads(events, own, life_of, to_the_end=reads_all))
     reading = {client_of(each.process) for each in run.reads() if each.type is OperationType.OK}
-    is_silent = not reading.issuperset(run.readers(members=False))
+    is_silent = not reading.issuperset(promised)
     return replace(_merged(results), examined=0) if is_silent else _merged(results)
 
 

@@ -33,10 +33,9 @@ def assert_shown(name: str, plan: Plan, result: PlanResult) -> None:
     assert verdict.outcome.value == expected.verdict, told
     assert [each for each in verdict.requirements if not each.met and _counts(each, expected)] == []
     assert len(result.steps) == len(plan.steps)
-    findings = [finding for check in verdict.checks for finding in check.findings]
     if expected.invariant:
         as_well = {expected.invariant, SEEN_BEFORE.get(expected.invariant, "")}
-        shown = [finding for finding in findings if finding.invariant in as_well]
+        shown = [finding for finding in verdict.findings if finding.invariant in as_well]
         assert shown, told
         assert set(expected.rows) <= {row for finding in shown for row in finding.rows}, told
     trace = sorted(read_traces(result.folder / "trace"), key=lambda event: event.ts_ns)

@@ -30,6 +30,7 @@ from highwater_broker.coordinator.stored import (
     OffsetForgotten,
 )
 from highwater_broker.coordinator.timers import Timers
+from highwater_core.check import check
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Ports
@@ -60,9 +61,9 @@ from highwater_wire.kafka.group_messages import (
 Answer = TypeVar("Answer")
 
 GROUP_TYPE = "classic"
-GROUP_ID_MAX_BYTES = 32_767
-"""Of the records that keep a group; newer versions of requests take longer ids."""
 """What ListGroups calls groups of this protocol, since there is another (KIP-848)."""
+GROUP_ID_MAX_BYTES = 32_767
+"""The longest id that a record of a group can keep; newer versions of requests take longer ones."""
 
 
 class GroupCoordinator:
@@ -112,9 +113,11 @@ class GroupCoordinator:
         """
         for group_id, loaded in groups.items():
             other = self._groups.get(group_id)
-            if other is not None and self._partition_of(group_id) != offsets_partition:
-                continue
             if other is not None:
+                is_new = other.offsets_partition != offsets_partition
+                check(is_new, "a group is taken over once")
+                if self._partition_of(group_id) != offsets_partition:
+                    continue
                 self._rebalancing.bury(other, ErrorCode.NOT_COORDINATOR)
             group = loaded_group(group_id, offsets_partition, loaded)
             self._groups[group_id] = group

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 import docker
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
@@ -125,14 +125,14 @@ def thaw(engine: docker.DockerClient, name: str) -> None:
     """Let the container's processes go on, and wait until the engine reports that they do.
 
     The engine of a busy machine may take note of a pause after the answer to the unpause, and then
-    reports the container as paused for a moment. A pause by somebody else meanwhile is no error:
-    the wait ends with its time.
+    reports the container as paused for a moment. It is no error that somebody else pauses the
+    container meanwhile, or removes it: the wait ends.
 
     Raises:
         APIError: the container was not paused.
     """
     engine.api.unpause(name)
-    with suppress(NeverHappened):
+    with suppress(NeverHappened, NotFound):
         eventually(
             lambda: engine.api.inspect_container(name)["State"]["Status"] != "paused",
             within=THAWED_WITHIN_S,

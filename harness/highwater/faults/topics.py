@@ -44,8 +44,8 @@ from highwater_wire.kafka.messages import (
 )
 
 ADMIN_WITHIN_S = 10.0
-"""How long requests are tried: a controller's death, and on a busy machine twice as long as the
-simulator's operator, who waits for nothing else."""
+"""How long requests are tried: long enough for a controller's death on a busy machine. The
+simulator's operator tries half as long, in virtual time."""
 _CALL_S = 2.5
 _RETRY_S = 0.1
 _PASSING = (ErrorCode.INVALID_REPLICATION_FACTOR,)
