@@ -20,7 +20,7 @@ from highwater_core.ports import CheckOp, SetOp, Stat
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
 from highwater_core.znodes import MalformedZnode
 
-Jobs = TypeVar("Jobs", znodes.ReassignmentsZnode, znodes.PartitionsZnode)
+Job = TypeVar("Job", znodes.ReassignedPartition, znodes.PartitionName)
 
 
 async def read_reassignments(term: Term) -> Sequence[TopicPartition]:
@@ -35,16 +35,16 @@ async def read_reassignments(term: Term) -> Sequence[TopicPartition]:
         return ()
     found = None
     if stat is not None:
-        found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignmentsZnode)
+        found = await _read_jobs(term, znodes.REASSIGN_PARTITIONS, znodes.ReassignedPartition)
     context.listed_reassignments = NOTHING_LISTED if found is None else _listed(*found)
     context.ended_reassignments.clear()  # listed partitions are checked again
     return sorted(context.listed_reassignments.targets)
 
 
-def _listed(znode: znodes.ReassignmentsZnode, stat: Stat) -> ListedReassignments:
+def _listed(jobs: Iterable[znodes.ReassignedPartition], stat: Stat) -> ListedReassignments:
     targets = {
         TopicPartition(each.topic, each.partition): tuple(NodeId(r) for r in each.replicas)
-        for each in znode.partitions
+        for each in jobs
     }
     return ListedReassignments(stat.czxid, stat.node_version, targets)
 
@@ -95,11 +95,11 @@ async def forget_reassignments(term: Term, gone: Iterable[TopicPartition]) -> No
             return None
         data, stat = read
         try:
-            listed = znodes.decode(znodes.ReassignmentsZnode, data, path).partitions
+            listed, malformed = znodes.decode_entries(znodes.ReassignedPartition, data, path)
         except MalformedZnode:
             return None  # read_reassignments traces it
         left = [each for each in listed if TopicPartition(each.topic, each.partition) not in named]
-        if len(left) == len(listed) and left:
+        if len(left) == len(listed) and not malformed and left:
             return None
         content = znodes.encode(znodes.ReassignmentsZnode(left)) if left else None
         if not await term.store.replace(path, content, stat.node_version):
@@ -120,10 +120,10 @@ async def read_preferred_elections(term: Term) -> tuple[Sequence[TopicPartition]
     A watch fires at the next change.
     """
     await term.store.exists(znodes.PREFERRED_REPLICA_ELECTION, watch=True)
-    found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionsZnode)
+    found = await _read_jobs(term, znodes.PREFERRED_REPLICA_ELECTION, znodes.PartitionName)
     if found is None:
         return (), -1
-    listed = (TopicPartition(each.topic, each.partition) for each in found[0].partitions)
+    listed = (TopicPartition(each.topic, each.partition) for each in found[0])
     return list(dict.fromkeys(listed)), found[1].node_version
 
 
@@ -132,11 +132,11 @@ async def forget_preferred_elections(term: Term, node_version: int) -> None:
     await term.store.replace(znodes.PREFERRED_REPLICA_ELECTION, None, node_version)
 
 
-async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> tuple[Jobs, Stat] | None:
-    """Return the admin znode's content, None where it names no partition.
+async def _read_jobs(term: Term, path: str, kind: type[Job]) -> tuple[list[Job], Stat] | None:
+    """Return the admin znode's jobs, None where it has none.
 
-    A malformed one is traced. It is removed, and so is one without partitions: there is no job in
-    it. One that others have written since is left to the event of its watch.
+    Malformed jobs are left out and traced, in one event. A znode without jobs is removed, and so is
+    a malformed one. One that others have written since is left to the event of its watch.
     """
     read = await term.store.get(path)
     if read is None:
@@ -145,12 +145,14 @@ async def _read_jobs(term: Term, path: str, kind: type[Jobs]) -> tuple[Jobs, Sta
     try:
         if path == znodes.REASSIGN_PARTITIONS:
             _check_size(data, path)
-        found = znodes.decode(kind, data, path)
+        jobs, faults = znodes.decode_entries(kind, data, path)
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
     else:
-        if found.partitions:
-            return found, stat
+        if faults:
+            report_malformed(term, path, f"{len(faults)} malformed, the first: {faults[0]}")
+        if jobs:
+            return jobs, stat
     await term.store.replace(path, None, stat.node_version)
     return None
 

@@ -248,6 +248,14 @@ class ControllerEndpointZnode:
     version: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class _ListOfPartitions:
+    """Either admin znode, its entries not read yet."""
+
+    partitions: list[msgspec.Raw]
+    version: int = 1
+
+
 Z = TypeVar("Z")
 
 
@@ -258,7 +266,7 @@ def encode(znode: Any) -> bytes:
     return msgspec.json.encode(ordered)
 
 
-def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
+def decode(znode_type: type[Z], data: bytes | msgspec.Raw, path: str) -> Z:
     """Return the znode's content.
 
     Raises:
@@ -268,6 +276,24 @@ def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
         return msgspec.json.decode(data, type=znode_type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedZnode(f"{path}: {error}") from error
+
+
+def decode_entries(
+    entry_type: type[Z], data: bytes, path: str
+) -> tuple[list[Z], list[MalformedZnode]]:
+    """Return the entries of the znode's list `partitions`, in its order, and the malformed ones'
+    faults.
+
+    Raises:
+        MalformedZnode: there is no such list.
+    """
+    entries, faults = [], []
+    for raw in decode(_ListOfPartitions, data, path).partitions:
+        try:
+            entries.append(decode(entry_type, raw, path))
+        except MalformedZnode as fault:
+            faults.append(fault)
+    return entries, faults
 
 
 def is_id(name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from highwater_core import znodes
@@ -57,6 +59,17 @@ def test_the_next_controller_holds_the_elections_of_the_admin_znode(deposed):
     cluster.until_failed_over()
     cluster.settle()
     assert leaders(cluster) == [0, 0, 1, 1]
+    assert cluster.data(path) is None
+
+
+def test_a_malformed_election_is_left_out_and_the_others_are_held(deposed):
+    cluster = deposed()
+    joined(cluster, *TOPICS)
+    named = [{"topic": TOPICS[0]}, {"topic": TOPICS[1], "partition": 0}, None]
+    path = znodes.PREFERRED_REPLICA_ELECTION
+    cluster.write(path, json.dumps({"version": 1, "partitions": named}).encode())
+    cluster.settle()
+    assert leaders(cluster) == [1, 0, 1, 1]
     assert cluster.data(path) is None
 
 

@@ -283,6 +283,37 @@ def test_garbage_in_the_admin_znode_is_traced_and_removed(moving, garbage):
     assert reassign(moving, 0, 3) is ErrorCode.NONE
 
 
+MALFORMED = [
+    7,
+    [],
+    {"topic": 1, "partition": 0, "replicas": [0]},
+    {"topic": "t", "partition": "0", "replicas": [0]},
+    {"topic": "t", "replicas": [0]},
+    {"topic": "t", "partition": 1, "replicas": "0,1"},
+]
+
+
+def test_a_malformed_reassignment_is_left_out_and_the_others_are_done(moving):
+    well_formed = json.loads(written(("t", 0, (0, 3))))["partitions"]
+    listed = {"version": 1, "partitions": MALFORMED[:3] + well_formed + MALFORMED[3:]}
+    moving.write(znodes.REASSIGN_PARTITIONS, json.dumps(listed).encode())
+    moving.settle()
+    assert topic(moving).reassignments == {P0: Reassignment((3,), (1,))}
+    (told,) = moving.events(EventKind.BAD_INPUT_MET)
+    assert f"{len(MALFORMED)} malformed" in told.detail["what"]
+    join(moving, 0, 1, 3)
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None
+
+
+def test_malformed_reassignments_alone_are_removed(moving):
+    moving.write(
+        znodes.REASSIGN_PARTITIONS, json.dumps({"version": 1, "partitions": MALFORMED}).encode()
+    )
+    moving.settle()
+    assert moving.data(znodes.REASSIGN_PARTITIONS) is None
+    assert moving.events(EventKind.BAD_INPUT_MET)
+
+
 def test_a_request_takes_a_partition_over_from_the_admin_znode(moving):
     moving.write(znodes.REASSIGN_PARTITIONS, written(("t", 0, (0, 3))))
     moving.settle()
