@@ -100,7 +100,7 @@ def _run(
     for topic, count in topics.items():
         await_full_isr(cluster, topic, count, within=RECOVERED_WITHIN_S)
         await_replicated(cluster, topic, count, within=RECOVERED_WITHIN_S)
-    say("everything is replicated; looking up what was acknowledged")
+    say("everything is replicated; looking up the acknowledged records")
     waits = {broker: prober.stop() for broker, prober in probers.items()}
     samples = memory.stop()
     found = audit(cluster.bootstrap, HONEST, load)

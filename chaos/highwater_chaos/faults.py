@@ -126,7 +126,7 @@ class CrashLoop(FaultBase, frozen=True, tag="crash_loop"):
 
 
 class PowerLoss(FaultBase, frozen=True, tag="power_loss"):
-    """A kill that also loses what was not synced to the disk; started again after for_ms."""
+    """A kill that also loses all that was not synced to the disk; started again after for_ms."""
 
     phrase = "cut the power of {node}"
     lasting = _STARTED_AGAIN

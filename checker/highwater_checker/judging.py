@@ -67,7 +67,7 @@ ABOUT_RECORDS = frozenset(
 )  # fmt: skip
 """Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none.
 
-Records that get the offsets of lost ones lie below what was sent before them.
+Records that get the offsets of lost ones lie below records that were sent before them.
 """
 
 
@@ -249,7 +249,7 @@ def _without_excused(result: CheckResult, evidence: Evidence) -> CheckResult:
     if not count:
         return result
     return replace(
-        result, findings=kept, noted=(*result.noted, ("excused by what was lost lawfully", count))
+        result, findings=kept, noted=(*result.noted, ("excused by records lost lawfully", count))
     )
 
 

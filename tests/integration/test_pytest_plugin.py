@@ -195,7 +195,7 @@ def test_a_tests_verdict_is_the_judges_also_on_a_copy_of_its_folder(tmp_path: Pa
     assert VERDICT.encode(verdict) == (copied / VERDICT.name).read_bytes()
     examined = {check.check: check.examined for check in verdict.checks}
     assert examined["acknowledged records are on every replica (I1)"] == 303
-    assert examined["c0: what was read stays, and all was read (I9)"] == 101
+    assert examined["c0: records read are stored, and stored records are read (I9)"] == 101
     _cut_the_log(copied / "segments" / "broker-1" / "orders-0" / f"{0:020}.log")
     assert judge_run(copied).outcome is not Outcome.PASS
 

@@ -128,7 +128,7 @@ PLANTED = [
     Planted("a log is cut to where nobody knows", with_events(cut(0, 2, None)), {}),
     # ------------------------------------------------ I4, I11 by traces
     Planted(
-        "a leader begins without what was committed",
+        "a leader begins without committed records",
         with_events(committed(0, 1, 4)),
         {"committed_before": [("I4", 3, 1)]},
     ),

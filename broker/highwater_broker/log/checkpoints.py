@@ -166,7 +166,7 @@ def read_partition_metadata(files: FileSystem, folder: str) -> PartitionMetadata
         return PartitionMetadata(NO_TOPIC_ID)
     topic_id = properties.get("topic_id", "")
     if properties.get("version") != _VERSION or not topic_id:
-        problem = f"{path}: no version {_VERSION}, no topic_id, or not what was written"
+        problem = f"{path}: no version {_VERSION}, no topic_id, or not as it was written"
         return PartitionMetadata(NO_TOPIC_ID, problem)
     return PartitionMetadata(TopicId(topic_id))
 

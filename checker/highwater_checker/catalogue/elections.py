@@ -60,7 +60,7 @@ def elected_from_outside_the_isr(
             continue
         return (
             f"broker {decided.leader} was elected for epoch {decided.epoch} from outside the ISR; "
-            f"of what was committed it surely held no more than up to {held}"
+            f"of the committed records it surely held no more than up to {held}"
         )
     return None
 

@@ -55,11 +55,11 @@ def _row(
     return Row(number, ids, title, affected, fixed_in, what, in_a_trace, trigger, planted)
 
 
-_LOST = "what was committed is lost"
-_ELECTED = "its new leader lacks what was committed"
+_LOST = "a committed record is lost"
+_ELECTED = "its new leader lacks a committed record"
 _READ = "a consumer read what is lost"
 _UNDELIVERED = "records take the places of lost ones, which a group has read"
-_MEMBER = "an ISR member lacks what was committed"
+_MEMBER = "an ISR member lacks a committed record"
 _DIFFER = "who kept the records and who wrote others in their place differ"
 
 CATALOGUE: tuple[Row, ...] = (
@@ -81,7 +81,7 @@ CATALOGUE: tuple[Row, ...] = (
         "high_watermark_advanced of an earlier leader, or of one that it fetched from before "
         "(fetcher_started) and that has led since; and the replica leads (or may be elected) "
         "before its log is seen back",
-        trigger=truncation.truncated_below_what_was_committed,
+        trigger=truncation.truncated_below_committed_records,
     ),
     _row(
         2,
@@ -159,7 +159,7 @@ CATALOGUE: tuple[Row, ...] = (
     _row(
         7,
         ("KAFKA-7128",),
-        "A follower joins the ISR at a high watermark that lags what was committed",
+        "A follower joins the ISR at a high watermark that lags the committed records",
         versions=("up to 2.0.0", "2.0.1, 2.1.0"),
         breaks={"I1": _LOST, "I2": _MEMBER, "I4": _ELECTED, "I9": _READ, "I22": _UNDELIVERED},
         in_a_trace="isr_change_proposed adds a broker while the leader's high watermark is below "

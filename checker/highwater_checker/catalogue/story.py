@@ -111,11 +111,11 @@ class PartitionStory:
         """
         for seen in self.of(EventKind.HIGH_WATERMARK_ADVANCED):
             is_earlier = seen.place < cut.place or seen.epoch < cut.epoch
-            if seen.offset > cut.offset and (is_earlier or self._counts_what_was_cut(seen, cut)):
+            if seen.offset > cut.offset and (is_earlier or self._counts_cut_records(seen, cut)):
                 return seen
         return None
 
-    def _counts_what_was_cut(self, seen: Seen, cut: Seen) -> bool:
+    def _counts_cut_records(self, seen: Seen, cut: Seen) -> bool:
         """Return whether a leader may have committed records by the log end from before the cut.
 
         seen: the leader's high watermark.
@@ -219,7 +219,7 @@ class PartitionStory:
             is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
             if not is_counted or seen.offset < end_offset:
                 return False
-            return not self._counts_what_was_cut(seen, cut)
+            return not self._counts_cut_records(seen, cut)
         return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
 
     def _decided_for(self, node: int, *, after: int) -> Seen | None:

@@ -17,7 +17,7 @@ from highwater_checker.catalogue.story import (
 from highwater_core.events import EventKind, TraceEvent
 
 
-def truncated_below_what_was_committed(
+def truncated_below_committed_records(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
     """Row 1: a replica cut committed records, down to its own high watermark, and then led.

@@ -16,7 +16,7 @@ from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 
-CHECK = "leaders have, and members keep, what was committed (I4, I11)"
+CHECK = "leaders have, and members keep, committed records (I4, I11)"
 _TELLS_ISR = frozenset(
     {
         EventKind.BECAME_LEADER,

@@ -77,7 +77,7 @@ def check_duplicates(
             else:
                 retried += len(offsets) - 1
     return CheckResult(
-        "what was sent once is there once",
+        "a record sent once is stored once",
         examined,
         tuple(findings),
         (("retry duplicates", retried), ("of no known send", strange)),

@@ -33,16 +33,16 @@ def check_order(
     findings: list[Finding] = []
     known = [ack for ack in acknowledged if ack.life.life != UNKNOWN_LIFE]
     for own in _grouped(known, lambda ack: (ack.topic, ack.partition, ack.life.life)):
-        findings += _before_what_was_acknowledged(own)
+        findings += _below_acknowledged_records(own)
         for sent in _grouped(own, lambda ack: ack.process):
             if is_idempotent(sent[0].process):
-                findings += _before_what_was_sent(sent, "I20")
+                findings += _below_sent_records(sent, "I20")
             elif sends_one_at_a_time(sent[0].process):
-                findings += _before_what_was_sent([ack for ack in sent if ack.tries == SENT_ONCE])
+                findings += _below_sent_records([ack for ack in sent if ack.tries == SENT_ONCE])
     return CheckResult("records lie in the order of sends", len(known), tuple(findings))
 
 
-def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Finding]:
+def _below_acknowledged_records(own: Sequence[Acknowledged]) -> Iterator[Finding]:
     """Yield the sends with an offset below a record that was acknowledged before they began."""
     by_end = sorted(own, key=lambda ack: ack.acknowledged_ns)
     highest: Acknowledged | None = None
@@ -62,7 +62,7 @@ def _before_what_was_acknowledged(own: Sequence[Acknowledged]) -> Iterator[Findi
             yield _finding("realtime-send", ack, what)
 
 
-def _before_what_was_sent(
+def _below_sent_records(
     sent: Sequence[Acknowledged], invariant: str = "nonmonotonic-send"
 ) -> Iterator[Finding]:
     """Yield the records of one client that are below one that it sent before; operations rise."""

@@ -68,7 +68,7 @@ def not_as_written(
         elif size is not None and found != size:
             yield f"{name}: {found} bytes, where {size} were written"
         elif isinstance(as_written, WrittenFile) and as_written.sha256 != _digest(folder / name):
-            yield f"{name}: its content is not what was written"
+            yield f"{name}: its content is not as it was written"
     if any(isinstance(each, WrittenFile) for each in written.values()):
         added = (name for name in _names_in(folder) if name not in written)
         yield from (f"{text_of(name)} was not there when the run ended" for name in added)

@@ -29,7 +29,7 @@ def heal_runs(
     no_start: Annotated[
         bool, typer.Option("--no-start", help="Leave nodes that do not run as they are.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Undo faults: pauses, cuts, lost networks, helpers; start stopped nodes.
 

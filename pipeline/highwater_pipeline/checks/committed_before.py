@@ -148,4 +148,4 @@ def _before_cut() -> Column:
     return fn.when(fn.array_contains(isr, fn.col("node")), fn.greatest("before", commit))
 
 
-CHECK = Check("leaders have, and members keep, what was committed (I4, I11)", run)
+CHECK = Check("leaders have, and members keep, committed records (I4, I11)", run)

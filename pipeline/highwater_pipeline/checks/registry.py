@@ -31,7 +31,7 @@ CHECKS: Mapping[str, Check] = {
     "segments_decode": check_in_sql("segments_decode", "segments decode"),
     "acknowledged_records": acknowledged_records.CHECK,
     "successors": successors.CHECK,
-    "duplicates": check_in_sql("duplicates", "what was sent once is there once"),
+    "duplicates": check_in_sql("duplicates", "a record sent once is stored once"),
     "order": check_in_sql("order", "records lie in the order of sends"),
     "inconsistent_offsets": check_in_sql(
         "inconsistent_offsets", "one offset is one record to everyone"

@@ -87,7 +87,7 @@ def test_a_file_that_changed_after_the_run_is_reported_though_its_size_is_the_sa
     write(run / name, bytes([whole[0] ^ 0x20]) + whole[1:])
     verdict = judge_run(run)
     assert verdict.outcome is not Outcome.PASS
-    assert f"{name}: its content is not what was written" in reasons_of(verdict)
+    assert f"{name}: its content is not as it was written" in reasons_of(verdict)
 
 
 def test_a_file_that_was_added_after_the_run_is_reported(run: Path) -> None:

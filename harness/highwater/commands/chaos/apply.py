@@ -29,7 +29,7 @@ def apply(
     ],
     run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
-    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Do one fault, and undo it after its for_ms or at Ctrl-C; prove both."""
     parsed = parse_fault(fault)
