@@ -145,12 +145,12 @@ async def _read_jobs(term: Term, path: str, kind: type[Job]) -> tuple[list[Job],
     try:
         if path == znodes.REASSIGN_PARTITIONS:
             _check_size(data, path)
-        jobs, faults = znodes.decode_entries(kind, data, path)
+        jobs, malformed = znodes.decode_entries(kind, data, path)
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
     else:
-        if faults:
-            report_malformed(term, path, f"{len(faults)} malformed, the first: {faults[0]}")
+        if malformed:
+            report_malformed(term, path, malformed)
         if jobs:
             return jobs, stat
     await term.store.replace(path, None, stat.node_version)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from highwater_controller.configurations import TopicConfigs
-from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leadership
+from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leaderships
 from highwater_controller.leadership_updates import Draft, trace_isr_written, write_leaderships
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.request_batch import RequestBatch
@@ -141,20 +140,25 @@ async def _write(
     term: Term, changes: Mapping[TopicPartition, AlterPartitionItem]
 ) -> dict[TopicPartition, ErrorCode]:
     """Write the ISRs on the versions that the leader knows, without a read before."""
-    topics = TopicConfigs(term)
-    drafts: dict[TopicPartition, Draft] = {}
-    for partition, item in changes.items():
-        known = term.context.leaderships[partition]
-        isr = tuple(member.broker_id for member in item.new_isr)
-        change = LeadershipChange(known.leadership.leader, isr, keeps_epoch=True)
-        leadership = await next_leadership(term, partition, known.leadership, change, topics)
-        drafts[partition] = Draft(known, change, leadership)
+    known = {partition: term.context.leaderships[partition] for partition in changes}
+    decided = {
+        partition: LeadershipChange(
+            known[partition].leadership.leader,
+            tuple(member.broker_id for member in item.new_isr),
+            keeps_epoch=True,
+        )
+        for partition, item in changes.items()
+    }
+    leaderships = await next_leaderships(
+        term, {at: (known[at].leadership, change) for at, change in decided.items()}
+    )
+    drafts = {at: Draft(known[at], decided[at], leaderships[at]) for at in changes}
     written = await write_leaderships(term, drafts)
     for partition, update in written.items():
         trace_isr_written(term, partition, update.written)
     conflicts = [partition for partition in changes if partition not in written]
-    for partition in conflicts:
-        found = await read_leadership(term, partition)
+    read = await term.store.each(conflicts, lambda at: read_leadership(term, at))
+    for partition, found in zip(conflicts, read, strict=True):
         if found is not None:
             term.context.leaderships[partition] = found
     return dict.fromkeys(written, ErrorCode.NONE) | dict.fromkeys(

@@ -70,6 +70,11 @@ class TopicConfigs:
         self._min_insync_replicas: dict[tuple[str, NodeId], int] = {}
         self._read: dict[str, Mapping[str, str] | None] = {}
 
+    async def read(self, topics: Iterable[str]) -> None:
+        """Read the configurations of these topics, pipelined."""
+        unread = [topic for topic in dict.fromkeys(topics) if topic not in self._read]
+        await self._term.store.each(unread, self._of)
+
     async def min_insync_replicas(self, topic: str, leader: NodeId) -> int:
         """Return the topic's min.insync.replicas; 1 where it is unknown."""
         found = self._min_insync_replicas.get((topic, leader))

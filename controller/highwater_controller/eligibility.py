@@ -9,6 +9,7 @@ Source: KIP-966; docs/reference/catalogue.md, rows 8 and 9. Deviation: docs/deci
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from highwater_controller.configurations import TopicConfigs, min_insync_replicas
@@ -60,6 +61,21 @@ async def next_leadership(
     )
 
 
+async def next_leaderships(
+    term: Term, changes: Mapping[TopicPartition, tuple[PartitionLeadership, LeadershipChange]]
+) -> dict[TopicPartition, PartitionLeadership]:
+    """Return the states to be written after these, as next_leadership does.
+
+    The configurations of all topics that matter are read at once.
+    """
+    topics = TopicConfigs(term)
+    await topics.read(at.topic for at, each in changes.items() if _is_minimum_needed(term, *each))
+    return {
+        at: await next_leadership(term, at, before, change, topics)
+        for at, (before, change) in changes.items()
+    }
+
+
 def eligible_leaders(term: Term, leadership: PartitionLeadership) -> Brokers:
     """Return the ELR, whose members all have the committed records.
 
@@ -83,6 +99,18 @@ async def is_thawed(term: Term, partition: TopicPartition, leadership: Partition
 # ---------------------------------------------------------------- members in a state
 
 
+def _is_minimum_needed(
+    term: Term, before: PartitionLeadership | None, change: LeadershipChange
+) -> bool:
+    """Return whether the next ELR depends on min.insync.replicas."""
+    is_decided = not term.toggles.eligible_leader_replicas or change.elr is not None
+    return not is_decided and before is not None and _leaves_one(before, change.isr)
+
+
+def _leaves_one(before: PartitionLeadership, isr: Brokers) -> bool:
+    return not set(before.isr + before.elr) <= set(isr)
+
+
 async def _next_eligible(
     term: Term,
     partition: TopicPartition,
@@ -91,7 +119,7 @@ async def _next_eligible(
     leader: NodeId,
     topics: TopicConfigs | None,
 ) -> Brokers:
-    if before is None or not set(before.isr + before.elr) - set(isr):
+    if before is None or not _leaves_one(before, isr):
         return ()
     minimum = await min_insync_replicas(term, partition.topic, leader, topics)
     eligible = next_eligible(before.isr, before.elr, isr, minimum)

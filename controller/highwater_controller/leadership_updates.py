@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from highwater_controller.conditional_writes import Conflict, until_written
-from highwater_controller.configurations import TopicConfigs
 from highwater_controller.context import VersionedLeadership
-from highwater_controller.eligibility import next_leadership
+from highwater_controller.eligibility import next_leadership, next_leaderships
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
@@ -108,16 +107,20 @@ async def update_leaderships(
     `decide` gets the state in the context, which was right if the write meets the known version.
     Otherwise, and without a known state or a decision, the znode is read first.
     """
-    topics = TopicConfigs(term)
-    drafts: dict[TopicPartition, Draft] = {}
+    changes: dict[TopicPartition, tuple[VersionedLeadership, LeadershipChange]] = {}
     for partition, decide in decisions.items():
         known = term.context.leaderships.get(partition)
         change = None if known is None else decide(known.leadership)
         if known is None or change is None or partition in term.context.unreadable_partitions:
             continue
-        leadership = await next_leadership(term, partition, known.leadership, change, topics)
-        announce(term, partition, leadership, change)
-        drafts[partition] = Draft(known, change, leadership)
+        changes[partition] = known, change
+    leaderships = await next_leaderships(
+        term, {at: (known.leadership, change) for at, (known, change) in changes.items()}
+    )
+    drafts: dict[TopicPartition, Draft] = {}
+    for partition, (known, change) in changes.items():
+        announce(term, partition, leaderships[partition], change)
+        drafts[partition] = Draft(known, change, leaderships[partition])
     found: dict[TopicPartition, LeadershipUpdate | None] = {**await write_leaderships(term, drafts)}
     others = [partition for partition in decisions if partition not in found]
     read = await term.store.each(

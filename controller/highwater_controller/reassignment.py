@@ -193,7 +193,8 @@ async def _raise_epoch(term: Term, at: TopicPartition) -> None:
 async def _complete(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Remove the removing replicas where that is allowed; return the completed partitions."""
     context = term.context
-    ready = [at for at in partitions if await _is_ready(term, at)]
+    are_ready = await term.store.each(partitions, lambda at: _is_ready(term, at))
+    ready = [at for at, is_ready in zip(partitions, are_ready, strict=True) if is_ready]
     came = [
         Replica(at, broker)
         for at in ready

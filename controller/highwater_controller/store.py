@@ -280,8 +280,8 @@ class ControllerStore(PatientReader):
                 stats = await self._write_patiently(operations)
             except (NoNode, BadVersion):
                 # One met another version, perhaps of our own write whose reply was lost.
-                for change in named:
-                    written[change[0]] = await self.set_leadership(*change)
+                alone = await self.each(named, lambda change: self.set_leadership(*change))
+                written.update(zip((change[0] for change in named), alone, strict=True))
                 continue
             await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
             for (partition, _, _), stat in zip(named, stats, strict=True):
@@ -327,9 +327,10 @@ class ControllerStore(PatientReader):
                 await self._write_patiently(operations)
             except (NodeExists, NoNode):
                 # Some exist, perhaps our own whose reply was lost, or their topic is gone.
-                for partition in named:
-                    at = leaderships[partition]
-                    written[partition] = await self.create_leadership(partition, at)
+                alone = await self.each(
+                    named, lambda each: self.create_leadership(each, leaderships[each])
+                )
+                written.update(zip(named, alone, strict=True))
                 continue
             await self._fail_points.reach(FailPoint.AFTER_STATE_WRITE)
             written.update(dict.fromkeys(named, PartitionEpoch(0)))

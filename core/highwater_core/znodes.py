@@ -256,6 +256,8 @@ class _ListOfPartitions:
     version: int = 1
 
 
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 Z = TypeVar("Z")
 
 
@@ -266,7 +268,7 @@ def encode(znode: Any) -> bytes:
     return msgspec.json.encode(ordered)
 
 
-def decode(znode_type: type[Z], data: bytes | msgspec.Raw, path: str) -> Z:
+def decode(znode_type: type[Z], data: bytes, path: str) -> Z:
     """Return the znode's content.
 
     Raises:
@@ -274,26 +276,27 @@ def decode(znode_type: type[Z], data: bytes | msgspec.Raw, path: str) -> Z:
     """
     try:
         return msgspec.json.decode(data, type=znode_type)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _UNDECODABLE as error:
         raise MalformedZnode(f"{path}: {error}") from error
 
 
-def decode_entries(
-    entry_type: type[Z], data: bytes, path: str
-) -> tuple[list[Z], list[MalformedZnode]]:
-    """Return the entries of the znode's list `partitions`, in its order, and the malformed ones'
-    faults.
+def decode_entries(entry_type: type[Z], data: bytes, path: str) -> tuple[list[Z], str]:
+    """Return the well-formed entries of the znode's list `partitions`, in its order.
+
+    The text says how many others there are, and why the first is malformed; "" where none is.
 
     Raises:
         MalformedZnode: there is no such list.
     """
-    entries, faults = [], []
+    entries, malformed, first = [], 0, ""
+    decoder = msgspec.json.Decoder(entry_type)
     for raw in decode(_ListOfPartitions, data, path).partitions:
         try:
-            entries.append(decode(entry_type, raw, path))
-        except MalformedZnode as fault:
-            faults.append(fault)
-    return entries, faults
+            entries.append(decoder.decode(raw))
+        except _UNDECODABLE as error:  # of a million only the count is kept
+            first = first or str(error)
+            malformed += 1
+    return entries, f"{malformed} malformed, the first: {first}" if malformed else ""
 
 
 def is_id(name: str) -> bool:

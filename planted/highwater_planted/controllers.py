@@ -24,7 +24,7 @@ _init = ControllerNode.__init__
 
 
 def _take_the_first_live(
-    assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool
+    assigned: Brokers, isr: Brokers, live: Set[NodeId], unclean: bool, adding: Brokers = ()
 ) -> Election:
     for broker in assigned:
         if broker in live:

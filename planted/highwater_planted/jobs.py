@@ -56,6 +56,10 @@ def _ask_for_life_alone(term: Term, at: TopicPartition, asked: ElectionType) -> 
     return None if lags and at in term.context.leaderships else fault
 
 
+def _add_none(term: Term, partition: TopicPartition) -> Brokers:
+    return ()
+
+
 BUGS = (
     PlantedBug(
         name="moved_before_in_sync",
@@ -115,5 +119,14 @@ BUGS = (
             Replacement(leader_elections, "_find_fault", _ask_for_life_alone),
             Replacement(partition_state_machine, "elect_preferred", _elect_the_head),
         ),
+    ),
+    PlantedBug(
+        name="added_replica_elected",
+        summary="an unclean election during a move takes the assignment's first live replica, "
+        "though the move adds it and it may be empty",
+        source="own; KIP-455, KIP-106",
+        breaks=("I12",),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(partition_state_machine, "_added_replicas", _add_none),),
     ),
 )

@@ -63,7 +63,7 @@ class Family(StrEnum):
     """The faults that a schedule may have."""
 
     PROCESSES = "processes"
-    """All faults but those of disks; no lost record is excused."""
+    """All faults but those of disks. Only an unclean election that is allowed excuses a loss."""
     DISKS = "disks"
     """Power losses and failing disks as well."""
     JOINS = "joins"

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from highwater_chaos import faults as f
 from highwater_chaos.draw import Draw
 from highwater_chaos.fault_problems import is_described
-from highwater_chaos.plan import ACKS_ALL, Plan, Producer, Step, Topic
+from highwater_chaos.plan import ACKS_ALL, Observed, Plan, Producer, Step, Topic, When
+from highwater_core.config import Preset
 from highwater_core.fail_points import FailPoint
 from highwater_simulator.budget import is_losing
 from highwater_simulator.disk_motifs import DISK_MOTIFS, flipped_identity
@@ -25,6 +26,7 @@ from highwater_simulator.motifs import zombie_leader
 from highwater_simulator.strangers import EXTREMES, NAMES
 
 LONGEST_NAME = 249
+_MINIMUM = "min.insync.replicas"
 
 
 class Given(NamedTuple):
@@ -98,8 +100,8 @@ def _config_changes(plan: Plan, draw: Draw, given: Given) -> Plan:
         return plan
     minima = ("2",) if given.is_about_joins else ("2", "3") if given.may_lose else ("1", "2", "3")
     changes: tuple[tuple[str, tuple[str, ...]], ...] = (
-        ("min.insync.replicas", minima),
-        ("min.insync.replicas", minima),
+        (_MINIMUM, minima),
+        (_MINIMUM, minima),
         ("segment.bytes", ("600", "1073741824")),
         ("retention.bytes", ("900", "-1")),
         ("max.message.bytes", ("300", "1048588")),
@@ -362,6 +364,37 @@ def with_several_log_folders(plan: Plan, draw: Draw) -> Plan:
     return replace(plan, steps=steps)
 
 
+def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """Anybody may lead; perhaps the one in sync dies, while replicas move to brokers without any.
+
+    Not with a compacted topic: a record that a lost one had succeeded is gone too. Not under v3,
+    where logs that diverge may never be equal again (KIP-101).
+    """
+    topic = plan.workload.topics[0]
+    is_judged = plan.topology.preset is not Preset.V3 and not topic.is_compacted
+    if given.is_about_joins or not is_judged or not draw.chance(0.08):
+        return plan
+    at = f"{topic.name}-0"
+    leader, at_ms = f"leader of {at}", draw.between(0, plan.quiet_after_ms // 2)
+    wished = {"unclean.leader.election.enable": "true"}
+    if not given.may_lose:
+        wished[_MINIMUM] = "1"  # with two, those that lag are eligible to lead (KIP-966)
+    steps = [Step(at_ms, f.ChangeConfig(topic.name, *wish)) for wish in wished.items()]
+    alone = When(Observed.ISR_IS_LEADER, partition=at, then_after_ms=draw.of((1, 100)))
+    if draw.chance(0.8):
+        away = f.Cut(leader, f.ANY, "replication", True, draw.of((2_500, 4_000)))
+        steps.append(Step(at_ms + draw.of((1, 200)), away))
+    killed_ms = at_ms + draw.of((300, 900, 2_200))
+    if draw.chance(0.7):
+        replicas = tuple(draw.shuffled(tuple(range(plan.topology.brokers))))
+        moved = f.MoveReplicas(topic.name, replicas[: topic.replication_factor], 0)
+        steps.append(Step(at_ms + 201, moved, draw.of((None, alone, alone))))
+    then = When(alone.state, partition=at, then_after_ms=draw.of((150, 400)))
+    kill = f.Kill(leader, draw.of((800, 2_500)))
+    steps.append(Step(killed_ms, kill, draw.of((None, then, then))))
+    return _with_steps(plan, steps)
+
+
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "file answers": _file_answers,
     "many in sync": _many_in_sync,
@@ -383,6 +416,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "groups": _groups,
     "changed fetchers": _changed_fetchers,
     "several log folders": _several_log_folders,
+    "unclean elections": _unclean_elections,
 }
 """The functions by the names of their random streams."""
 

@@ -30,6 +30,7 @@ class HandOver:
 def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
     """Stop the active controller with SIGTERM and return the one that is active instead.
 
+    Ready to follow is a controller that has a session with ZooKeeper: it knows which one is active.
     The stopped node stays down. It closes its session itself, so its successor need not wait for
     the session to expire.
 
@@ -40,8 +41,9 @@ def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
     active = next((node for node, snapshot in told.items() if snapshot.active_controller), None)
     if active is None:
         raise NotHandedOver(f"no controller says that it is active; {_words(told)}")
-    if len(told) < 2:
-        raise NotHandedOver(f"no other controller answers, to follow {_name(cluster, active)}")
+    if not any(each.controller_id == active for node, each in told.items() if node != active):
+        name = _name(cluster, active)
+        raise NotHandedOver(f"no other controller is ready to follow {name}; {_words(told)}")
     since = time.monotonic()
     with ThreadPoolExecutor(1, thread_name_prefix="stop") as pool:
         stopping = pool.submit(cluster.terminate, active)

@@ -28,6 +28,8 @@ from highwater_wire.kafka.messages import KafkaRequest, MetadataRequest
 
 TIMEOUT_MS = 30_000
 _POLL_S = 0.2
+_MOST_DIGITS = 10
+"""Of a partition's number, which is less than 2**31."""
 
 
 class PartitionRefused(HarnessError):
@@ -41,7 +43,7 @@ def parse_partition(words: str) -> TopicPartition:
         HarnessError: the text has another form.
     """
     topic, _, number = words.rpartition("-")
-    if not topic or not (number.isascii() and number.isdecimal()):
+    if not topic or not (number.isascii() and number.isdecimal()) or len(number) > _MOST_DIGITS:
         raise HarnessError(f"{words}: TOPIC-PARTITION is meant, such as demo-0")
     return TopicPartition(topic, int(number))
 

@@ -6,6 +6,7 @@ Source: KIP-73; Apache Kafka's kafka-reassign-partitions.sh with --throttle, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.configs import alter_configs, describe_configs
@@ -15,6 +16,7 @@ from highwater.cluster.partitions import (
     list_reassignments,
     reassign,
 )
+from highwater.errors import HarnessError
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import (
     FOLLOWER_THROTTLED_RATE,
@@ -58,16 +60,22 @@ def reassign_throttled(
 ) -> None:
     """Start to move the partition's replicas, at no more than that rate.
 
+    The throttle is lifted again where no move has begun, as far as brokers still answer.
+
     Raises:
         ConfigRefused: a configuration could not be set.
         PartitionRefused: the move did not begin, or the outcome is unknown.
     """
-    throttle_move(cluster, at, target, bytes_per_s)
+    unknown = [broker for broker in target if broker not in cluster.topology.broker_ids]
+    if unknown:
+        raise PartitionRefused(f"{at}: the cluster has no broker {unknown[0]}")
     try:
+        throttle_move(cluster, at, target, bytes_per_s)
         reassign(cluster, at, target)
-    except PartitionRefused:
-        if not list_reassignments(cluster, [at]):
-            lift_throttle(cluster, at)
+    except HarnessError:
+        with suppress(HarnessError):
+            if not list_reassignments(cluster, [at]):
+                lift_throttle(cluster, at)
         raise
 
 

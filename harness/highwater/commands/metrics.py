@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from threading import Lock
 from typing import Annotated
 
 import typer
@@ -17,6 +19,7 @@ from highwater.report.prometheus import CONTENT_TYPE, prometheus_text
 from highwater_core.ids import NodeId
 
 PATH = "/metrics"
+REQUEST_WITHIN_S = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -57,28 +60,36 @@ def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:
 
 
 def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPServer:
-    """Return a server that answers GET /metrics, one request at a time, with a new text.
+    """Return a server that answers GET /metrics with a new text, made one at a time.
+
+    A client that says nothing is left after REQUEST_WITHIN_S.
 
     Raises:
         HarnessError: the address cannot be bound.
     """
 
+    making = Lock()
+
     class Handler(BaseHTTPRequestHandler):
+        timeout = REQUEST_WITHIN_S
+
         def do_GET(self) -> None:
             if self.path.partition("?")[0] != PATH:
                 self.send_error(404)
                 return
-            body = make_text().encode()
+            with making:
+                body = make_text().encode()
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # the client has left
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Log nothing: a scrape every few seconds is no progress."""
 
     try:
-        return HTTPServer((host, port), Handler)
+        return ThreadingHTTPServer((host, port), Handler)
     except OSError as error:
         raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error

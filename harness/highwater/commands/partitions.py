@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.partitions import (
@@ -18,6 +19,7 @@ from highwater.cluster.partitions import (
     reassign,
 )
 from highwater.cluster.throttles import is_throttled, lift_throttle, reassign_throttled
+from highwater.commands.durations import seconds
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater_core.admin_messages import ElectionType, OngoingReassignment
 from highwater_core.errors import ErrorCode
@@ -45,7 +47,9 @@ def reassign_(
         typer.Option("--throttle", metavar="RATE", min=1, help="Bytes a second, on each broker."),
     ] = None,
     give_up: Annotated[bool, typer.Option("--give-up", help="Give the move up.")] = False,
-    within: Annotated[float, typer.Option("--for", help="How many seconds to wait.")] = 120.0,
+    within: Annotated[
+        float, typer.Option("--for", callback=seconds, help="How many seconds to wait.")
+    ] = 120.0,
     run: Run = None,
     json: AsJson = False,
 ) -> None:
@@ -142,7 +146,8 @@ def elect(
         table = Table("partition", "outcome", "", box=None, padding=(0, 1, 0, 0))
         for row in rows:
             outcome = "elected" if row["error"] == ErrorCode.NONE.name else str(row["error"])
-            table.add_row(f"{row['topic']}-{row['partition']}", outcome, str(row["message"] or ""))
+            at = f"{row['topic']}-{row['partition']}"
+            table.add_row(Text(at), outcome, Text(str(row["message"] or "")))
         RESULTS.print(table)
     harmless = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
     if any(each.error not in harmless for each in results):
@@ -181,5 +186,6 @@ def _show(ongoing: tuple[OngoingReassignment, ...], *, as_json: bool) -> None:
     table = Table("partition", "replicas", "come", "go", box=None, padding=(0, 1, 0, 0))
     for each in ongoing:
         listed = (each.replicas, each.adding, each.removing)
-        table.add_row(str(each.topic_partition), *(", ".join(map(str, ids)) for ids in listed))
+        at = Text(str(each.topic_partition))
+        table.add_row(at, *(", ".join(map(str, ids)) for ids in listed))
     RESULTS.print(table)

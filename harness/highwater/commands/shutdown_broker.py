@@ -12,6 +12,7 @@ from rich.text import Text
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import look_at
 from highwater.cluster.topology import NodeKind
+from highwater.commands.durations import seconds
 from highwater.commands.logs import find_node
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, say
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
 def shutdown_broker(
     broker: Annotated[str, typer.Argument(metavar="ID", help="1, broker-1.")],
     within: Annotated[
-        int, typer.Option("--for", help="After so many seconds it is killed.")
+        int, typer.Option("--for", callback=seconds, help="After so many seconds it is killed.")
     ] = WITHIN_S,
     run: Annotated[str | None, typer.Option("--run", help="The run, if several are up.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print what moved as JSON.")] = False,

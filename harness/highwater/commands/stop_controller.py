@@ -8,6 +8,7 @@ import typer
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.hand_over import hand_over
+from highwater.commands.durations import seconds
 from highwater.output import print_json, say
 
 
@@ -19,7 +20,9 @@ def stop_controller(
     run: Annotated[
         str | None, typer.Option("--run", help="The run's id, if several are up.")
     ] = None,
-    within: Annotated[float, typer.Option("--for", help="How many seconds to wait.")] = 30.0,
+    within: Annotated[
+        float, typer.Option("--for", callback=seconds, help="How many seconds to wait.")
+    ] = 30.0,
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Stop the active controller, and wait until another one is active.

@@ -29,3 +29,7 @@ class LostDisks:
         """Return whether that controller has sent a command to a later registration."""
         lost_as = self._lost_as.get(broker)
         return lost_as is not None and self._commanded.get((author, broker), -1) > lost_as
+
+    def knows(self, author: str, broker: int, broker_epoch: int) -> bool:
+        """Return whether that controller has sent a command to this registration."""
+        return self._commanded.get((author, broker)) == broker_epoch

@@ -6,8 +6,8 @@ the middle of a step. The first violation ends the simulation.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from highwater_broker.log.open_file import SegmentRecords
@@ -77,7 +77,7 @@ class Oracle:
         self._controllers = ControllerChecks(self.report)
         self._controllers_by_name = {each.name: node for node, each in world.controllers.items()}
         self._lost_disks = LostDisks()
-        self._unclean_elections = UncleanElections(world)
+        self._unclean_elections = UncleanElections(world, self._lost_disks.knows, self.report)
         self._restarts = RestartChecks(world, self._report_when_over)
         self._checkpoints = CheckpointChecks(world, self._shadows, self.report)
         self._progress = ProgressChecks(world, self._restarts.registration, self.report)
@@ -129,7 +129,7 @@ class Oracle:
         partition = self.partitions.get(at)
         if partition is None:
             return (batch,)
-        return partition.stands_for(batch, data, functools.partial(self._report_when_over, at))
+        return partition.stands_for(batch, data, partial(self._report_when_over, at))
 
     def note(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
@@ -206,6 +206,7 @@ class Oracle:
 
     def _event_traced(self, event: TraceEvent) -> None:
         kind = event.kind
+        self._unclean_elections.event_traced(event)
         if event.node in self._world.controllers:
             if kind is EventKind.CONTROLLER_ELECTED:
                 self._judgements.append(lambda: self._controllers.elected(event))
@@ -246,7 +247,7 @@ class Oracle:
             elif path == znodes.CONTROLLER_EPOCH:
                 found = self._world.zookeeper.data(path)
                 epoch = found[0] if found else b""
-                self._judgements.append(functools.partial(self._controllers.epoch_written, epoch))
+                self._judgements.append(partial(self._controllers.epoch_written, epoch))
 
     def _config_written(self, topic: str) -> None:
         self._log_starts.config_written(topic)
@@ -278,8 +279,7 @@ class Oracle:
     def _topic_written(self, author: str, topic: str) -> None:
         node = self._controllers_by_name.get(author)
         if node is not None:
-            written = functools.partial(self._controllers.topic_written, node, topic)
-            self._judgements.append(written)
+            self._judgements.append(partial(self._controllers.topic_written, node, topic))
 
     def _assignment_written(self, topic: str, data: bytes) -> None:
         content = decode_topic(data, topic)
@@ -289,7 +289,7 @@ class Oracle:
                 assigned = tuple(int(broker) for broker in replicas)
                 before, partition.assigned_replicas = partition.assigned_replicas, assigned
                 partition.min_insync_replicas = self._minimum_of(partition)
-                self._judgements.append(functools.partial(partition.assignment_written, before))
+                self._judgements.append(partial(partition.assignment_written, before))
 
     def _forget_topic(self, topic: str) -> None:
         """Forget a topic whose deletion was requested, or is done.
@@ -323,7 +323,9 @@ class Oracle:
         self, partition: PartitionOracle, author: str,
         before: PartitionLeadership | None, after: PartitionLeadership,
     ) -> None:  # fmt: skip
-        self._controllers.leadership_written(partition.topic_partition, author, after)
+        at = partition.topic_partition
+        self._controllers.leadership_written(at, author, after)
+        self._unclean_elections.leadership_written(at, author, before, after)
         partition.leadership_written(author, before, after)
 
     def _new_partition(self, at: TopicPartition) -> PartitionOracle:
@@ -379,22 +381,19 @@ class Oracle:
     def _judge_acknowledged(
         self, broker: int, at: TopicPartition, records: Any, base_offset: int
     ) -> None:
-        partition = self.partitions.get(at)
-        if partition is None:
+        partition, hosted = self.partitions.get(at), self._hosted(broker, at)
+        if partition is None or self._is_outlived(partition, hosted):
             return
-        hosted = self._hosted(broker, at)
         isr_size = len(hosted.isr) if hosted is not None and hosted.is_leader else None
         offset = base_offset
         for batch in parse_batches(records, 0):
             crc, base = batch.crc, offset
             offset += batch.next_offset - batch.base_offset
-            self._replies.append(
-                functools.partial(partition.check_acknowledged, base, crc, isr_size)
-            )
+            self._replies.append(partial(partition.check_acknowledged, base, crc, isr_size))
 
     def _judge_consumed(self, broker: int, at: TopicPartition, records: Any) -> None:
         partition = self.partitions.get(at)
-        if partition is None:
+        if partition is None or self._is_outlived(partition, self._hosted(broker, at)):
             return
         data: bytes | bytearray | memoryview | None = records
         position, end = 0, len(records)
@@ -408,18 +407,19 @@ class Oracle:
                 break
             content = bytes(data[batch.position : batch.position + batch.size_bytes])
             for each in self._stands_for(at, batch, content):
-                self._replies.append(
-                    functools.partial(partition.check_consumed, each.base_offset, each.crc)
-                )
+                self._replies.append(partial(partition.check_consumed, each.base_offset, each.crc))
+
+    def _is_outlived(self, partition: PartitionOracle, hosted: Partition | None) -> bool:
+        return hosted is not None and partition.is_outlived(hosted.leader_epoch)
 
     def _judge_latest(self, broker: int, at: TopicPartition, told: Any) -> None:
         partition, hosted = self.partitions.get(at), self._hosted(broker, at)
         if partition is None or hosted is None or not self._is_of(partition, broker, hosted):
             return
+        if self._is_outlived(partition, hosted):
+            return
         self._replies.append(
-            functools.partial(
-                partition.check_latest, told.offset, hosted.leader_epoch, hosted.high_watermark
-            )
+            partial(partition.check_latest, told.offset, hosted.leader_epoch, hosted.high_watermark)
         )
 
     # ------------------------------------------------------------ judging

@@ -62,6 +62,8 @@ class PartitionOracle:
         """The highest high watermark of each broker's leadership."""
         self._caches: dict[int, tuple[EpochStart, ...]] = {}
         """Each broker's epoch cache at its last full check."""
+        self._excused_in = -1
+        """The latest leader epoch that began without records that were lost lawfully."""
         self._told = OffsetsTold()
         self._chains: dict[tuple[int, int], tuple[int, int]] = {}
         self._records: CommittedRecords | None = None
@@ -233,6 +235,8 @@ class PartitionOracle:
             outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
             if outside:
                 self._report("I5", f"leader {broker} does not wait for {outside}, in the ISR")
+        if self.is_outlived(partition.leader_epoch):
+            return
         self._check_committed_prefix(broker, shadow, high_watermark, is_current=is_current)
         if high_watermark > self.committed.end_offset:
             isr = role.isr if is_current else ()
@@ -326,6 +330,8 @@ class PartitionOracle:
         self._check_written(after)
         if before is not None:
             self._check_step(author, before, after)
+        if self._was_anyone_elected:
+            return  # that one may never lead; the loss is excused when another begins to
         for member in (*after.isr, *after.elr):
             if member != after.leader:
                 joins = before is not None and member not in (*before.isr, *before.elr)
@@ -393,6 +399,7 @@ class PartitionOracle:
         at = shadow.chain.first_difference(self.committed, end_offset)
         if is_unclean or is_excused(at, leader, self._shadows):
             self.excuses.append(Excuse(self.topic_partition, at, end_offset, self._stamp_ns()))
+            self._excused_in = -1 if self.leadership is None else self.leadership.leader_epoch
             kept = self.committed.index_below(at) + 1
             self.committed.keep(kept)
             del self._committed_by[kept:]
@@ -407,6 +414,13 @@ class PartitionOracle:
             f"broker {leader} leads without what is committed from {at} to {end_offset}",
             at,
         )
+
+    def is_outlived(self, leader_epoch: int) -> bool:
+        """Return whether records were lost lawfully after that epoch.
+
+        A leader of it that has not heard of its end has them still, and may commit more.
+        """
+        return leader_epoch < self._excused_in
 
     # ------------------------------------------------------------ answers to clients
 

@@ -16,7 +16,13 @@ FIRST, SECOND = NodeId(1000), NodeId(1001)
 class Controllers:
     """Stands for a cluster of two controllers; the second is active after so many looks."""
 
-    def __init__(self, active: int | None, after_looks: int = 0, silent: int | None = None) -> None:
+    def __init__(
+        self,
+        active: int | None,
+        after_looks: int = 0,
+        silent: int | None = None,
+        without_session: int | None = None,
+    ) -> None:
         self.topology = SimpleNamespace(
             controller_ids=(FIRST, SECOND),
             node=lambda node: SimpleNamespace(name=f"controller-{node}"),
@@ -24,6 +30,7 @@ class Controllers:
         self.terminated: list[int] = []
         self._active = active
         self._silent = silent
+        self._without_session = without_session
         self._looks_left = after_looks
 
     def terminate(self, node: int) -> int:
@@ -40,7 +47,9 @@ class Controllers:
         return SimpleNamespace(
             node_id=node,
             active_controller=node == self._active,
-            controller_id=-1 if self._active is None else self._active,
+            controller_id=-1
+            if self._active is None or node == self._without_session
+            else self._active,
             controller_epoch=2,
         )
 
@@ -56,9 +65,10 @@ def test_the_active_one_is_stopped_and_the_other_awaited() -> None:
     ("cluster", "says"),
     [
         (Controllers(None), "no controller says that it is active; 1000 takes -1 for it, 1001"),
-        (Controllers(FIRST, silent=SECOND), "no other controller answers, to follow controller"),
+        (Controllers(FIRST, silent=SECOND), "no other controller is ready to follow controller"),
+        (Controllers(FIRST, without_session=SECOND), "ready to follow .* 1001 takes -1 for it"),
     ],
-    ids=["nobody is active", "nobody follows"],
+    ids=["nobody is active", "nobody follows", "the other one has no session"],
 )
 def test_nothing_is_stopped_where_nobody_can_follow(cluster: Any, says: str) -> None:
     with pytest.raises(NotHandedOver, match=says):

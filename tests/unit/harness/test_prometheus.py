@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -169,6 +170,18 @@ def test_a_node_that_does_not_answer_is_down_and_tells_nothing_else() -> None:
     assert [name for name, labels in found if ("node", "broker-0") in labels] == [
         "highwater_node_up"
     ]
+
+
+def test_a_client_that_says_nothing_keeps_no_other_from_its_metrics() -> None:
+    with metrics_server("127.0.0.1", 0, lambda: "one 1\n") as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        with socket.create_connection(("127.0.0.1", server.server_port)):
+            url = f"http://127.0.0.1:{server.server_port}/metrics"
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                assert answer.read() == b"one 1\n"
+        server.shutdown()
+        thread.join(30)
 
 
 def test_metrics_are_served_anew_at_each_scrape() -> None:

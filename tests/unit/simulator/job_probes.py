@@ -85,6 +85,11 @@ def elected_of_a_lagging_preferred_replica() -> object:
     return isinstance(found, Elected)
 
 
+def replicas_that_a_move_adds(bench: Any) -> object:
+    term = SimpleNamespace(context=context())
+    return partition_state_machine._added_replicas(term, T0)  # type: ignore[arg-type]
+
+
 def goes_offline_before_its_deletion(bench: Any) -> object:
     offline = ReplicaState.OFFLINE
     return asks(bench, topic_deletion.move_replicas, [Replica(T0, THREE)], offline)
@@ -122,6 +127,7 @@ JOBS: dict[str, tuple[Any, object, object]] = {
         ("PREFERRED_LEADER_NOT_AVAILABLE", False),
         (None, True),
     ),
+    "added_replica_elected": (replicas_that_a_move_adds, (THREE,), ()),
     "deleted_without_stopping": (goes_offline_before_its_deletion, True, False),
     "transition_not_checked": (
         lambda bench: (
