@@ -45,6 +45,7 @@ from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import assigned_replicas, leaderships
 from highwater_checker.naming import name_findings
 from highwater_checker.requirements import (
+    acknowledged_is_committed,
     enough_was_acknowledged,
     histories_are_whole,
     nodes_answered,
@@ -280,6 +281,9 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     yield enough_was_acknowledged(promises, len(evidence.sends.acknowledged))
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
-        yield from nodes_answered(promises, evidence.final_look)
+        yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
+        yield from acknowledged_is_committed(
+            promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
+        )
     yield from starts_are_the_runs_own(promises, evidence.traces, starts_in(evidence.intents))
     yield from histories_are_whole(promises, evidence.histories, evidence.torn_while_alive)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look
-from highwater_checker.run_folder.documents import Promises
+from highwater_checker.run_folder.documents import Excused, Promises
 from highwater_checker.run_folder.histories import incarnations_missing, incarnations_of
+from highwater_checker.segments import ReplicaLog
 from highwater_checker.verdict import Requirement
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
+COMMITTED = "every acknowledged record was committed at the end"
 OWN_STARTS = "every start of a node was the run's own"
 STARTS_ARE_TOLD_SINCE = 2
 """The format of folders whose intents have a line for every start of a node."""
@@ -48,14 +51,47 @@ def replicas_were_read(
     )
 
 
-def nodes_answered(promises: Promises, final_look: Look) -> Iterator[Requirement]:
+def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Iterator[Requirement]:
     """Yield whether every node answered at the end, unless nodes may stay down for good.
 
     A node that somebody stopped or removed while the run went on is silent then.
+
+    node_count: of the run's brokers and controllers, 0 where it is not known.
     """
-    if not promises.only_in_sync:
-        silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
-        yield Requirement("every node answered at the end", not silent, f"nodes {silent} did not")
+    if promises.only_in_sync:
+        return
+    silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
+    missing = max(0, node_count - len(final_look.nodes))
+    detail = f"nodes {silent} did not" + (f", and {missing} were not asked" if missing else "")
+    yield Requirement("every node answered at the end", not silent and not missing, detail)
+
+
+def acknowledged_is_committed(
+    promises: Promises,
+    acknowledged: Iterable[Acknowledged],
+    logs: Mapping[TopicPartition, Sequence[ReplicaLog]],
+    excused: Iterable[Excused],
+) -> Iterator[Requirement]:
+    """Yield whether the final high watermarks lie above all acknowledged records.
+
+    Replicas are compared below their high watermarks alone: a low one would hide a difference.
+    Where nodes may stay down it is enough that the highest, the leader's, lies above. Partitions
+    that lost records lawfully are left out.
+
+    acknowledged: by all in sync, of topics that were not deleted.
+    """
+    ends: dict[TopicPartition, int] = {}
+    for ack in acknowledged:
+        at = TopicPartition(ack.topic, ack.partition)
+        ends[at] = max(ends.get(at, 0), ack.offset)
+    lost = {(each.topic, each.partition) for each in excused}
+    choose = max if promises.only_in_sync else min
+    low = []
+    for at, offset in sorted(ends.items()):
+        own = [log.high_watermark for log in logs.get(at, ())]
+        if own and at not in lost and offset >= choose(own):
+            low.append(f"{at}: acknowledged up to {offset}, high watermark {choose(own)}")
+    yield Requirement(COMMITTED, not low, "; ".join(low))
 
 
 def starts_are_the_runs_own(

@@ -38,6 +38,7 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.LOG_TRUNCATED: {"from_offset": int, "high_watermark": int, "reason": str},
     EventKind.HIGH_WATERMARK_ADVANCED: {"isr": _BROKERS},
     EventKind.ISR_CHANGED: {"isr": _BROKERS},
+    EventKind.ISR_WRITTEN: {"leader": int, "isr": _BROKERS},
     EventKind.FETCHER_STARTED: {"leader": int},
     EventKind.LOG_COMPACTED: {"dirty_end": int},
     EventKind.GROUP_LOAD_BEGUN: {"epoch_start_offset": int},
@@ -46,6 +47,22 @@ READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.TOPICS_CHANGED: {"deleted": list[str]},
 }
 """The details of events that judges of a trace read; every node writes them."""
+
+_EPOCH = ("topic", "partition", "leader_epoch")
+_OFFSET = (*_EPOCH, "offset")
+READ_FIELDS: Mapping[EventKind, tuple[str, ...]] = {
+    EventKind.BECAME_FOLLOWER: _EPOCH,
+    EventKind.BECAME_LEADER: _OFFSET,
+    EventKind.HIGH_WATERMARK_ADVANCED: _OFFSET,
+    EventKind.ISR_CHANGED: _EPOCH,
+    EventKind.ISR_WRITTEN: _EPOCH,
+    EventKind.LEADER_ELECTED: _EPOCH,
+    EventKind.LOG_APPENDED: _OFFSET,
+    EventKind.LOG_COMPACTED: _OFFSET,
+    EventKind.LOG_START_MOVED: _OFFSET,
+    EventKind.LOG_TRUNCATED: _OFFSET,
+}
+"""Likewise the fields that may be null in other kinds of events."""
 
 
 def encode_event(event: TraceEvent) -> bytes:
@@ -64,6 +81,9 @@ def decode_events(lines: Iterable[bytes]) -> list[TraceEvent]:
 
 def _decode_event(line: bytes) -> TraceEvent:
     event = _DECODER.decode(line)
+    for name in READ_FIELDS.get(event.kind, ()):
+        if getattr(event, name) is None:
+            raise msgspec.ValidationError(f"{event.kind} without its {name}")
     for name, kind in READ_DETAILS.get(event.kind, {}).items():
         if name not in event.detail:
             raise msgspec.ValidationError(f"{event.kind} without its {name}")

@@ -31,7 +31,8 @@ from highwater_pipeline.tables import Tables, read_tables
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
-from tests.pipeline.tampered import BROKERS, TAMPERED, looked, promise, promises
+from tests.pipeline.tampered import TAMPERED
+from tests.pipeline.tampering import BROKERS, looked, promise, promises
 from tests.support.evidence_makers import look, replica
 from tests.support.made_again import write_made_again
 from tests.support.run_on_disk import segment, write, write_run

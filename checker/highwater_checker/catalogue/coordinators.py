@@ -47,7 +47,7 @@ def coordinator_out_of_order(
         elif event.kind is EventKind.GROUP_UNLOADED and key in terms:
             unloaded[key] = event
         elif event.kind is EventKind.GROUP_LOAD_ENDED:
-            since = event.detail["since_epoch"]
+            since = event.detail.get("since_epoch", event.leader_epoch)
             if terms.get(key) != since:
                 return (
                     f"broker {event.node} ended a load of groups in {OFFSETS_TOPIC}-{key[1]} that "
@@ -63,7 +63,8 @@ def _said(since_epoch: int | None) -> str:
 
 
 def _unloaded(event: TraceEvent) -> str:
+    since = event.detail.get("since_epoch", event.leader_epoch)
     return (
         f"broker {event.node} unloaded the groups of {OFFSETS_TOPIC}-{event.partition}, loaded in "
-        f"epoch {event.detail['since_epoch']}, and went on leading the partition"
+        f"epoch {since}, and went on leading the partition"
     )

@@ -64,6 +64,8 @@ class Evidence:
     probes: tuple[Probe, ...] = ()
     watched: CheckResult | None = None
     excused: tuple[Excused, ...] = ()
+    node_count: int = 0
+    """Of the run's brokers and controllers, 0 where it is not known."""
     torn_while_alive: tuple[str, ...] = ()
     """Processes that were not killed, whose histories end in half a line."""
     unread: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ def read_evidence(folder: Path) -> Evidence:
         probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
         watched=files.watched,
         excused=files.excused,
+        node_count=files.node_count,
         torn_while_alive=files.torn_while_alive,
         unread=tuple(unread),
     )

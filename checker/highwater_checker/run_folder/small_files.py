@@ -17,11 +17,13 @@ from highwater_checker.run_folder.documents import (
     FORMAT_VERSION,
     PROMISES,
     REQUIREMENTS,
+    TOPOLOGY,
     WATCHED,
     BadDocument,
     Document,
     Excused,
     Promises,
+    RunTopology,
     WrittenFile,
 )
 from highwater_checker.run_folder.evidence_files import not_as_written
@@ -36,7 +38,7 @@ class SmallFiles:
     """What was promised and seen, and which processes left a history.
 
     promises, final_look, watched: None of a run without the file. unread: what cannot be read or is
-    missing.
+    missing. node_count: of brokers and controllers, 0 where no file says it.
     """
 
     promises: Promises | None
@@ -46,6 +48,7 @@ class SmallFiles:
     excused: tuple[Excused, ...]
     processes: tuple[str, ...]
     torn_while_alive: tuple[str, ...]
+    node_count: int
     unread: tuple[str, ...]
 
     @property
@@ -79,6 +82,7 @@ def read_small_files(folder: Path) -> SmallFiles:
         if promises.format_version > 1 and not is_whole:
             unread.append(f"{FILES.name}: it lacks digests of files of evidence")
     unread += not_as_written(folder, kept, written or {})
+    topology = read_document(TOPOLOGY, folder, unread, is_needed=False) or RunTopology()
     history = folder / names.HISTORY
     return SmallFiles(
         promises=promises,
@@ -88,6 +92,7 @@ def read_small_files(folder: Path) -> SmallFiles:
         excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),
         processes=tuple(processes_in(history, unread)),
         torn_while_alive=tuple(torn_while_alive(history)),
+        node_count=(topology.brokers or 0) + (topology.controllers or 0),
         unread=tuple(dict.fromkeys(unread)),
     )
 

@@ -28,8 +28,8 @@ from highwater_wire.kafka.messages import KafkaRequest, MetadataRequest
 
 TIMEOUT_MS = 30_000
 _POLL_S = 0.2
-_MOST_DIGITS = 10
-"""Of a partition's number, which is less than 2**31."""
+_MOST_DIGITS = 30
+"""Of a partition's number; Python reads no more than 4,300."""
 
 
 class PartitionRefused(HarnessError):

@@ -19,7 +19,7 @@ from highwater.cluster.partitions import (
     reassign,
 )
 from highwater.cluster.throttles import is_throttled, lift_throttle, reassign_throttled
-from highwater.commands.durations import seconds
+from highwater.durations import seconds
 from highwater.output import PROGRESS, RESULTS, print_json, say
 from highwater_core.admin_messages import ElectionType, OngoingReassignment
 from highwater_core.errors import ErrorCode

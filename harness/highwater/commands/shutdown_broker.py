@@ -12,8 +12,8 @@ from rich.text import Text
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import look_at
 from highwater.cluster.topology import NodeKind
-from highwater.commands.durations import seconds
 from highwater.commands.logs import find_node
+from highwater.durations import seconds
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, say
 from highwater_checker.looks import Look, leaderships, replicas_of

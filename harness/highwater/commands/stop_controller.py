@@ -8,7 +8,7 @@ import typer
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.hand_over import hand_over
-from highwater.commands.durations import seconds
+from highwater.durations import seconds
 from highwater.output import print_json, say
 
 

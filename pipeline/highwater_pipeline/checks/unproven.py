@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_checker.history import OF_MEMBERS, POLL, SEND
-from highwater_checker.requirements import OWN_STARTS, STARTS_ARE_TOLD_SINCE
+from highwater_checker.requirements import COMMITTED, OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import EventKind
 from highwater_core.internal_topics import INTERNAL_TOPICS
@@ -23,6 +23,7 @@ from highwater_pipeline.checks.evidence import (
     acknowledged_sends,
     client_of_process,
     held_records,
+    is_promised,
     operations_of,
     whole_replicas,
 )
@@ -53,6 +54,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _readers_of_no_plan(tables),
         _untraced(tables),
         _unexplained_starts(tables),
+        _uncommitted(tables),
         _starts_of_others(tables),
         _unsent(tables),
         _untold_lives(tables),
@@ -155,6 +157,33 @@ def _unexplained_starts(tables: Tables) -> DataFrame:
         "says that retention let go of as much"
     )
     return _because(high, text(what))
+
+
+def _uncommitted(tables: Tables) -> DataFrame:
+    """Return the partitions with an acknowledged record above the final high watermark.
+
+    Where nodes may stay down it is the highest of the replicas', else the lowest.
+    Source: highwater_checker.requirements.acknowledged_is_committed.
+    """
+    acknowledged = (
+        acknowledged_sends(tables)
+        .where(is_promised() & ~fn.col("is_over"))
+        .groupBy(*PARTITION)
+        .agg(fn.max("offset").alias("acknowledged"))
+    )
+    lowest, highest = (of("high_watermark") for of in (fn.min, fn.max))
+    by_partition = whole_replicas(tables).groupBy(*PARTITION)
+    marks = by_partition.agg(lowest.alias("low"), highest.alias("high"))
+    runs = tables[RUNS].select("run_id", fn.coalesce("only_in_sync", fn.lit(False)).alias("few"))
+    below = (
+        marks.join(fn.broadcast(runs), "run_id")
+        .withColumn("mark", fn.when(fn.col("few"), fn.col("high")).otherwise(fn.col("low")))
+        .join(acknowledged, PARTITION)
+        .join(fn.broadcast(tables[EXCUSED].select(*PARTITION)), PARTITION, "left_anti")
+        .where("acknowledged >= mark")
+    )
+    what = "{topic}-{partition}: acknowledged up to {acknowledged}, high watermark {mark}"
+    return _because(below, text(f"{COMMITTED}: {what}"))
 
 
 def _starts_of_others(tables: Tables) -> DataFrame:

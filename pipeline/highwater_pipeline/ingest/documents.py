@@ -149,7 +149,7 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
             )
         ]
         required.append(replicas_were_read(promises, asked, missing))
-        required += nodes_answered(promises, files.final_look)
+        required += nodes_answered(promises, files.final_look, files.node_count)
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)
     return [*files.unread, *judge((), required).without_findings]
 

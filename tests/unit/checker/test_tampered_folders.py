@@ -8,7 +8,8 @@ import pytest
 
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look
-from tests.pipeline.tampered import BROKERS, FAIL, TAMPERED, looked
+from tests.pipeline.tampered import TAMPERED
+from tests.pipeline.tampering import BROKERS, FAIL, looked
 from tests.support.run_on_disk import write_run
 
 

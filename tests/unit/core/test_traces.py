@@ -8,11 +8,19 @@ import pytest
 
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.json_lines import DamagedLines
-from highwater_core.traces import READ_DETAILS, decode_events, encode_event
+from highwater_core.traces import READ_DETAILS, READ_FIELDS, decode_events, encode_event
 
 STARTED = TraceEvent(1, 3, 2, 0, EventKind.NODE_STARTED)
 SOUND = {int: 7, str: "x", list[int]: [1, 2], list[str]: ["t"]}
 WRONG = {int: True, str: None, list[int]: [1, "2"], list[str]: [1]}
+
+
+PLACE = {"topic": "t", "partition": 0, "leader_epoch": 1, "offset": 2}
+
+
+def event_of(kind: EventKind, detail: dict[str, object]) -> TraceEvent:
+    fields = {name: PLACE[name] for name in READ_FIELDS.get(kind, ())}
+    return TraceEvent(1, 3, 2, 1, kind, detail=detail, **fields)  # type: ignore[arg-type]
 
 
 def detail_of(kind: EventKind) -> dict[str, object]:
@@ -21,7 +29,7 @@ def detail_of(kind: EventKind) -> dict[str, object]:
 
 @pytest.mark.parametrize("kind", READ_DETAILS)
 def test_an_event_comes_with_the_details_that_judges_read(kind: EventKind) -> None:
-    event = TraceEvent(1, 3, 2, 1, kind, detail={**detail_of(kind), "more": None})
+    event = event_of(kind, detail={**detail_of(kind), "more": None})
     assert decode_events([encode_event(each) for each in (event, STARTED)]) == [event, STARTED]
     for name, of in READ_DETAILS[kind].items():
         without = {key: value for key, value in event.detail.items() if key != name}
@@ -30,3 +38,13 @@ def test_an_event_comes_with_the_details_that_judges_read(kind: EventKind) -> No
             with pytest.raises(DamagedLines, match="line 1: ") as told:
                 decode_events([encode_event(each) for each in (damaged, STARTED)])
             assert told.value.found == [STARTED]
+
+
+@pytest.mark.parametrize("kind", READ_FIELDS)
+def test_an_event_comes_with_the_fields_that_judges_read(kind: EventKind) -> None:
+    event = event_of(kind, detail_of(kind) if kind in READ_DETAILS else {})
+    for name in READ_FIELDS[kind]:
+        damaged = replace(event, **{name: None})
+        with pytest.raises(DamagedLines, match=f"{kind} without its {name}") as told:
+            decode_events([encode_event(each) for each in (damaged, STARTED)])
+        assert told.value.found == [STARTED]

@@ -7,7 +7,7 @@ import math
 import pytest
 import typer
 
-from highwater.commands.durations import MOST_S, seconds
+from highwater.durations import MOST_S, seconds
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, 0.0, MOST_S + 1, 10**20])

@@ -41,7 +41,13 @@ WITH examined AS (
     CASE WHEN epoch_start_offset IS NULL AND kind = 'group_load_begun'
       THEN 'epoch_start_offset' END,
     CASE WHEN read_up_to IS NULL AND kind = 'group_load_ended' THEN 'read_up_to' END,
-    CASE WHEN e.group IS NULL AND kind = 'group_state_changed' THEN 'group' END
+    CASE WHEN e.group IS NULL AND kind = 'group_state_changed' THEN 'group' END,
+    CASE WHEN (topic IS NULL OR partition IS NULL OR leader_epoch IS NULL) AND kind IN (
+      'became_follower', 'became_leader', 'high_watermark_advanced', 'isr_changed', 'isr_written',
+      'leader_elected', 'log_appended', 'log_compacted', 'log_start_moved', 'log_truncated')
+      THEN 'partition and leader epoch' END,
+    CASE WHEN e.offset IS NULL AND kind IN ('became_leader', 'high_watermark_advanced',
+      'log_appended', 'log_compacted', 'log_start_moved', 'log_truncated') THEN 'offset' END
   ) AS lacking
   FROM examined e
 ), findings AS (
