@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import ReplicaLog
@@ -13,6 +14,9 @@ EITHER_SIDE = 3
 MOST_SHOWN = 20
 """Most findings of a check that are shown with the records around them."""
 _VALUE_CHARACTERS = 40
+_SHOWN_CHARACTERS = _VALUE_CHARACTERS - len("...")
+_BEFORE = 8
+"""How many characters are shown before two values differ."""
 
 
 def values_by_offset(replica: ReplicaLog) -> dict[int, str]:
@@ -38,8 +42,22 @@ def show(value: str | None) -> str:
     """Return a value in quotes, cut to a readable length; "nothing" for None."""
     if value is None:
         return "nothing"
-    short = value if len(value) <= _VALUE_CHARACTERS else value[: _VALUE_CHARACTERS - 3] + "..."
-    return repr(short)
+    is_short = len(value) <= _VALUE_CHARACTERS
+    return repr(value if is_short else value[:_SHOWN_CHARACTERS] + "...")
+
+
+def tell_apart(facts: Mapping[str, object]) -> dict[str, object]:
+    """Return the facts; long values that begin alike are cut to where they differ."""
+    long = {
+        name: fact
+        for name, fact in facts.items()
+        if isinstance(fact, str) and len(fact) > _VALUE_CHARACTERS
+    }
+    together = enumerate(zip_longest(*long.values()))
+    at = next((place for place, each in together if len(set(each)) > 1), 0)
+    if at < _SHOWN_CHARACTERS:
+        return dict(facts)
+    return {**facts, **{name: "..." + fact[at - _BEFORE :] for name, fact in long.items()}}
 
 
 def with_neighbours(

@@ -15,6 +15,7 @@ import msgspec
 
 from highwater_checker.lives_of_records import ONLY, LifeOfRecord
 from highwater_core.json_lines import decode_lines
+from highwater_core.numbers import Int64
 
 SEND = "send"
 POLL = "poll"
@@ -56,21 +57,21 @@ class HistoryEvent:
     generation: of the group in which a partition was assigned, -1 of all else.
     """
 
-    time_ns: int
+    time_ns: Int64
     type: OperationType
-    operation_id: int
+    operation_id: Int64
     process: str
     function: str
     """"send" or "poll"."""
     topic: str
-    partition: int
+    partition: Int64
     value: str
-    offset: int = -1
+    offset: Int64 = -1
     error: str = ""
-    tries: int = 0
-    high_watermark: int = -1
+    tries: Int64 = 0
+    high_watermark: Int64 = -1
     key: str = ""
-    generation: int = -1
+    generation: Int64 = -1
 
     @property
     def operation(self) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.json_lines import decode_lines
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
+from highwater_core.numbers import Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Look:
     it. So every snapshot of a look is older than every snapshot of the next.
     """
 
-    time_ns: int
+    time_ns: Int64
     nodes: Mapping[int, NodeSnapshot | None]
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from highwater_checker.finding import Probed
 from highwater_core.json_lines import decode_lines
+from highwater_core.numbers import Int64
 
 NO_ANSWER = "no answer"
 
@@ -26,16 +27,16 @@ class Probe:
     first_record, last_record: offsets of the answer's records, -1 when it was empty.
     """
 
-    asked_ns: int
-    answered_ns: int
-    broker: int
+    asked_ns: Int64
+    answered_ns: Int64
+    broker: Int64
     topic: str
-    partition: int
-    offset: int
+    partition: Int64
+    offset: Int64
     error: str = ""
-    high_watermark: int = -1
-    first_record: int = -1
-    last_record: int = -1
+    high_watermark: Int64 = -1
+    first_record: Int64 = -1
+    last_record: Int64 = -1
 
     @property
     def probed(self) -> Probed:

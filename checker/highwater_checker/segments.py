@@ -104,9 +104,10 @@ def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
     for number, (name, data) in enumerate(found):
         later = [_base_offset(each) for each, _ in found[number + 1 :]]
         end = batches[-1].next_offset if batches else 0
+        own = list(_batches_of(name, data))
         if _base_offset(name) < end and end in later:
             continue
-        for batch in _batches_of(name, data):
+        for batch in own:
             if batches and batch.base_offset != batches[-1].next_offset:
                 raise DamagedLog(
                     f"{name}: batch at {batch.base_offset} after one that ends at "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
-from highwater_checker.contents import show
+from highwater_checker.contents import show, tell_apart
 
 _STATE = (
     "leader {leader} of leader_epoch {leader_epoch}, ISR {isr:brokers}, "
@@ -129,7 +129,9 @@ class Wording(Enum):
 
     def filled(self, **facts: object) -> str:
         """Return the sentence with the facts; facts that it does not name are left out."""
-        return _FORMATTER.vformat(self.value, (), facts)
+        shown = [name for _, name, spec, _ in _FORMATTER.parse(self.value) if spec == "shown"]
+        values = tell_apart({str(name): facts[str(name)] for name in shown})
+        return _FORMATTER.vformat(self.value, (), {**facts, **values})
 
 
 class BatchLike(Protocol):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from highwater_core.numbers import Int64
 
 
 class EventKind(StrEnum):
@@ -104,17 +105,17 @@ class TraceEvent:
     topic_id: of the topic as the node knew it: epochs and offsets of another id begin anew.
     """
 
-    ts_ns: int
-    node: int
-    incarnation: int
-    seq: int
+    ts_ns: Int64
+    node: Int64
+    incarnation: Int64
+    seq: Int64
     kind: EventKind
     topic: str | None = None
     topic_id: TopicId = field(default=NO_TOPIC_ID, kw_only=True)
-    partition: int | None = None
-    leader_epoch: int | None = None
-    controller_epoch: int | None = None
-    offset: int | None = None
+    partition: Int64 | None = None
+    leader_epoch: Int64 | None = None
+    controller_epoch: Int64 | None = None
+    offset: Int64 | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
     @property

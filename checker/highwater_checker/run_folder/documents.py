@@ -17,6 +17,7 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.files import read_whole
 from highwater_checker.verdict import Requirement, Verdict
+from highwater_core.numbers import Int32, Int64
 
 T = TypeVar("T")
 
@@ -27,10 +28,8 @@ ACKS_ALL = -1
 ACKS_NONE = 0
 
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 Partitions = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 """Of one topic: no controller makes more, and each is asked for by its name."""
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class BadDocument(Exception):

@@ -49,7 +49,7 @@ def may_be_there(path: Path) -> bool:
     """Return whether there is something at the path, or access is denied: reading it says so."""
     try:
         path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # a path with a NUL cannot be there
         return False
     except OSError:
         return True

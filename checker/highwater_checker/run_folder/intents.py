@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from highwater_checker.run_folder.documents import Int32, Int64
 from highwater_core.json_lines import decode_lines
+from highwater_core.numbers import Int32, Int64
 
 F = TypeVar("F")
 

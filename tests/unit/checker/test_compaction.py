@@ -173,3 +173,9 @@ def test_an_uncommitted_record_removes_no_older_one(
     result = check_compactions(events)
     assert result.examined == examined
     assert [finding.offset for finding in result.findings] == found
+
+
+def test_a_segment_that_compaction_left_behind_must_decode_all_the_same() -> None:
+    left = (f"{2:020d}.log", b"garbage")
+    with pytest.raises(DamagedLog, match="torn batch header"):
+        batches_in([segment(0, 6), left, segment(6, 1)])

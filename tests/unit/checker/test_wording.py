@@ -18,6 +18,11 @@ def test_a_records_value_is_quoted_and_cut(value: str | None, words: str) -> Non
     assert Wording.LOST.filled(value="w", held=value) == f"'w' was acknowledged; there is {words}"
 
 
+def test_long_values_that_differ_late_are_shown_where_they_differ() -> None:
+    said = Wording.LOST.filled(value="x" * 90 + "1" + "y" * 9, held="x" * 90 + "2" + "y" * 9)
+    assert said == "'...xxxxxxxx1yyyyyyyyy' was acknowledged; there is '...xxxxxxxx2yyyyyyyyy'"
+
+
 @pytest.mark.parametrize("isr", [(1,), [1]], ids=["the checker's", "a table's"])
 def test_brokers_are_written_alike_from_any_collection(isr: object) -> None:
     said = Wording.EMPTY_ISR.filled(leader=1, leader_epoch=3, isr=isr, assigned_replicas=[1, 2])
