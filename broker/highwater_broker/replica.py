@@ -23,7 +23,7 @@ from highwater_broker.roles import (
 )
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
-from highwater_core.events import EventKind
+from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.ids import (
     NO_CONTROLLER_EPOCH,
     NO_EPOCH,
@@ -302,7 +302,7 @@ class Replica:
         """Remove old segments by retention; return their number. now_ms is wall clock."""
         count = self.log.delete_old_segments(now_ms, self._high_watermark)
         if count:
-            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason=BY_RETENTION)
             self.changed()
         return count
 
@@ -314,12 +314,12 @@ class Replica:
         self.need_checkpoint()
         self.log.start_over_at(self.log_end_offset)
         self._high_watermark = self.log_end_offset
-        self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+        self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason="begun anew")
         self.changed()
 
     def _move_log_start(self, offset: Offset) -> None:
         if self.log.advance_log_start(offset):
-            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset)
+            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason="as the leader's")
             self.changed()
 
     # ------------------------------------------------------------ traces

@@ -70,7 +70,7 @@ class EventKind(StrEnum):
     LOG_APPENDED = "log_appended"  # offset: base [end_offset] leaders only
     PRODUCE_REPEATED = "produce_repeated"  # offset: base [end_offset] it was there already
     LOG_TRUNCATED = "log_truncated"  # offset: new log end [from_offset, high_watermark, reason]
-    LOG_START_MOVED = "log_start_moved"  # offset: new log start
+    LOG_START_MOVED = "log_start_moved"  # offset: new log start [reason]
     # offset: where its newest segment now ends [base_offset, dirty_end, high_watermark,
     # removed_records, size_bytes_before, size_bytes]
     LOG_COMPACTED = "log_compacted"
@@ -94,6 +94,11 @@ class EventKind(StrEnum):
     GROUP_GENERATION_BEGUN = "group_generation_begun"  # [group, generation, protocol, members]
     GROUP_MEMBER_EXPIRED = "group_member_expired"  # [group, generation, member]
     GROUP_NOT_STORED = "group_not_stored"  # [group, error] its log did not take it
+
+
+BY_RETENTION = "retention"
+"""The reason of a LOG_START_MOVED that may excuse records which are gone. Traces of earlier
+versions have no reasons."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,6 +334,28 @@ def of_three_nodes(folder: Path) -> None:
     write(folder / TOPOLOGY.name, TOPOLOGY.encode(RunTopology(brokers=3, controllers=0)))
 
 
+def started_high(excused_from: int) -> Callable[[Path], None]:
+    """The follower lacks the only record; disks lost records from that offset on."""
+
+    def tamper(folder: Path) -> None:
+        loss = (Excused("t", 0, excused_from),)
+        write(folder / EXCUSED.name, EXCUSED.encode(loss))
+        segment(folder, 1).write_bytes(b"")
+        high = replace(BROKERS[1].replicas[0], log_start_offset=Offset(1))
+        looked(folder, Look(99, {0: BROKERS[0], 1: replace(BROKERS[1], replicas=(high,))}))
+
+    return tamper
+
+
+def moved_as_its_leader_did(folder: Path) -> None:
+    """The follower lacks the only record; the leader, from whom it has its log start, has it."""
+    moved = of_broker_2(EventKind.LOG_START_MOVED, Offset(1), reason="as the leader's")
+    also_traced("broker-2-1", moved)(folder)
+    segment(folder, 1).write_bytes(b"")
+    high = replace(BROKERS[1].replicas[0], log_start_offset=Offset(1))
+    looked(folder, Look(99, {0: BROKERS[0], 1: replace(BROKERS[1], replicas=(high,))}))
+
+
 def started_above(folder: Path) -> None:
     """Retention let go of the only record, said a broker, whose replicas had not committed it."""
     also_traced("broker-2-1", of_broker_2(EventKind.LOG_START_MOVED, Offset(1)))(folder)

@@ -34,7 +34,7 @@ from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.run_folder.small_files import read_document, read_small_files
 from highwater_checker.verdict import Requirement
-from highwater_core.events import EventKind, TraceEvent
+from highwater_core.events import BY_RETENTION, EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 
 T = TypeVar("T")
@@ -202,9 +202,12 @@ def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
 def _unexplained_starts(
     logs: ReplicaLogs, traces: Sequence[TraceEvent], excused: Sequence[Excused]
 ) -> list[str]:
-    """Return the logs that start above all removals of records that any broker traced.
+    """Return the logs that start above all removals of records by retention that a broker traced.
 
-    Followers take their leader's log start over, and trace that too.
+    A follower that takes its leader's log start over traces that too: it removes nothing of its
+    own accord.
+
+    Disks that lost records from an offset on excuse starts above it.
 
     For a topic that was deleted and created again, only removals in its latest life count: that of
     the last replica that began to lead. Records below a log's start are not checked, so an
@@ -215,19 +218,27 @@ def _unexplained_starts(
     lives = Lives(traces)
     for event in sorted(traces, key=lambda each: each.ts_ns):
         life, at = lives.of_event(event), event.topic_partition
-        if event.kind is EventKind.LOG_START_MOVED and life is not None:
+        if _is_by_retention(event) and life is not None:
             moved[life] = max(moved.get(life, 0), event.offset or 0)
         elif event.kind is EventKind.BECAME_LEADER and at is not None:
             latest[at] = life
-    by_disks = {(each.topic, each.partition) for each in excused}
+    lost_from: dict[TopicPartition, int] = {}
+    for each in excused:
+        at = TopicPartition(each.topic, each.partition)
+        lost_from[at] = min(each.start_offset, lost_from.get(at, each.start_offset))
     return [
         f"{at} of broker {log.broker_id}: it starts at {log.log_start_offset}, and no trace says "
         "that retention let go of as much"
         for at, group in logs.by_partition.items()
         for log in group
         if log.log_start_offset > moved.get(latest.get(at, (at, NO_TOPIC_ID)), 0)
-        and at not in by_disks
+        and log.log_start_offset <= lost_from.get(at, log.log_start_offset)
     ]
+
+
+def _is_by_retention(event: TraceEvent) -> bool:
+    is_moved = event.kind is EventKind.LOG_START_MOVED
+    return is_moved and event.detail.get("reason", BY_RETENTION) == BY_RETENTION
 
 
 def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> LivesOfRecords:

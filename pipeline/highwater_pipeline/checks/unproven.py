@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from highwater_checker.history import OF_MEMBERS, POLL, SEND
 from highwater_checker.requirements import COMMITTED, OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
-from highwater_core.events import EventKind
+from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.checks.evidence import (
     PARTITION,
@@ -127,12 +127,14 @@ def _untraced(tables: Tables) -> DataFrame:
 
 
 def _unexplained_starts(tables: Tables) -> DataFrame:
-    """Return the logs that start above all removals of records that any broker traced.
+    """Return the logs that start above all removals of records by retention that a broker traced.
 
+    Disks that lost records from an offset on excuse starts above it.
     Source: highwater_checker.run_folder.evidence.
     """
     moved = (
         with_life(tables, events_of(tables, EventKind.LOG_START_MOVED))
+        .where(fn.coalesce("reason", fn.lit(BY_RETENTION)) == BY_RETENTION)
         .groupBy(*PARTITION, "life")
         .agg(fn.max("offset").alias("moved"))
     )
@@ -141,12 +143,14 @@ def _unexplained_starts(tables: Tables) -> DataFrame:
         .groupBy(*PARTITION)
         .agg(fn.max_by(fn.struct("life"), "ts_ns").alias("latest"))
     )
-    excused = tables[EXCUSED].select(*PARTITION)
+    lost_from = fn.min("start_offset").alias("lost_from")
+    excused = tables[EXCUSED].groupBy(*PARTITION).agg(lost_from)
     high = (
         whole_replicas(tables)
         .where("log_start_offset > 0")
         .select(*REPLICA, "log_start_offset")
-        .join(fn.broadcast(excused), PARTITION, "left_anti")
+        .join(fn.broadcast(excused), PARTITION, "left")
+        .where("lost_from IS NULL OR log_start_offset <= lost_from")
         .join(fn.broadcast(latest), PARTITION, "left")
         .withColumn("life", fn.when(fn.col("latest").isNull(), "").otherwise(fn.col("latest.life")))
         .join(fn.broadcast(moved), [*PARTITION, "life"], "left")

@@ -29,7 +29,7 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.evidence_lines import evidence_of
 from highwater_checker.run_folder.names import LOOKS
 from highwater_checker.verdict import Outcome, Requirement, Verdict
-from highwater_core.events import EventKind
+from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.ids import NodeId, Offset, TopicId
 from highwater_core.traces import decode_events, encode_event
 from highwater_wire.kafka.record_batch import build_batch
@@ -46,6 +46,7 @@ from tests.support.run_on_disk import (
 )
 
 Damage = Callable[[Path], object]
+RETAINED = {"reason": BY_RETENTION}
 
 
 @pytest.fixture
@@ -264,8 +265,10 @@ def test_a_log_start_above_the_traced_retention_is_reported(run: Path) -> None:
     path = run / "trace" / "broker-0-1.jsonl"
     (event,) = decode_events([path.read_bytes()])
     moved = replace(event, seq=1, kind=EventKind.LOG_START_MOVED, offset=1, detail={})
-    path.write_bytes(path.read_bytes() + encode_event(moved) + b"\n")
-    assert "it starts at" not in reasons_of(judge_run(run))
+    before = path.read_bytes()
+    for detail, is_told in (({"reason": "as the leader's"}, True), ({}, False), (RETAINED, False)):
+        path.write_bytes(before + encode_event(replace(moved, detail=detail)) + b"\n")
+        assert ("it starts at" in reasons_of(judge_run(run))) is is_told, detail
 
 
 def test_retention_of_an_earlier_topic_of_the_name_explains_no_start(run: Path) -> None:

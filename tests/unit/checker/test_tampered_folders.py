@@ -9,7 +9,7 @@ import pytest
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look
 from tests.pipeline.tampered import TAMPERED
-from tests.pipeline.tampering import BROKERS, FAIL, looked
+from tests.pipeline.tampering import BROKERS, FAIL, looked, started_high
 from tests.support.run_on_disk import write_run
 
 
@@ -32,3 +32,12 @@ def test_where_binary_records_differ_their_bytes_are_shown(tmp_path: Path) -> No
     tamper(run)
     (reason,) = judge_run(run).reasons
     assert r"broker 0 holds '\\xc9' at 1, broker 1 holds '\\xca'" in reason
+
+
+@pytest.mark.parametrize(("lost_from", "is_told"), [(0, False), (1, True), (100, True)])
+def test_a_lawful_loss_excuses_log_starts_above_it_alone(
+    lost_from: int, is_told: bool, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run")
+    started_high(lost_from)(run)
+    assert any("it starts at 1" in reason for reason in judge_run(run).reasons) is is_told
