@@ -367,11 +367,12 @@ def with_several_log_folders(plan: Plan, draw: Draw) -> Plan:
 def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     """Anybody may lead; perhaps the one in sync dies, while replicas move to brokers without any.
 
-    Not with a compacted topic: a record that a lost one had succeeded is gone too. Not under v3,
-    where logs that diverge may never be equal again (KIP-101).
+    Not where records go otherwise: a record that a lost one had succeeded is compacted away, a
+    later leader's log may start above the loss by retention. Not under v3, where logs that diverge
+    may never be equal again (KIP-101).
     """
     topic = plan.workload.topics[0]
-    is_judged = plan.topology.preset is not Preset.V3 and not topic.is_compacted
+    is_judged = not _removes_records(plan) and plan.topology.preset is not Preset.V3
     if given.is_about_joins or not is_judged or not draw.chance(0.08):
         return plan
     at = f"{topic.name}-0"
@@ -393,6 +394,14 @@ def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     kill = f.Kill(leader, draw.of((800, 2_500)))
     steps.append(Step(killed_ms, kill, draw.of((None, then, then))))
     return _with_steps(plan, steps)
+
+
+def _removes_records(plan: Plan) -> bool:
+    """Return whether compaction or retention removes records of the first topic."""
+    changed = [step.do.key for step in plan.steps if isinstance(step.do, f.ChangeConfig)]
+    names = [*plan.topology.broker_settings, *changed]
+    is_limited = any(name.startswith("retention") for name in names)
+    return is_limited or plan.workload.topics[0].is_compacted
 
 
 _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {

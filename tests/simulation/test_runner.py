@@ -249,3 +249,10 @@ def test_a_topic_that_is_created_again_begins_anew(bug: str) -> None:
         violation = run_plan(recreated).violation
     assert (violation is None) is (not bug)
     assert violation is None or (violation.invariant, violation.topic) == ("I13", "x")
+
+
+def test_the_oracle_knows_who_is_assigned_from_a_partitions_first_state_on() -> None:
+    """Found: it read the assignment under another name, and had no bound for ISRs and minima."""
+    run = PlanRun(PLAN)
+    assert run.run().passed
+    assert sorted(run.oracle.partitions[AT].assigned_replicas) == [0, 1, 2]

@@ -39,7 +39,7 @@ class OffsetsTopicSize:
         path = topic_path(OFFSETS_TOPIC)
         try:
             data, _ = await self._session.get().get(path)
-            self._count = len(decode_topic(data, path).assignment)
+            self._count = len(decode_topic(data, OFFSETS_TOPIC).assignment)
         except NoNode:
             self._count = 0
         except CoordinationError:

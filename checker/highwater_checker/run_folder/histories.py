@@ -136,7 +136,7 @@ def torn_histories(history_folder: Path) -> list[str]:
 
 
 def torn_while_alive(history_folder: Path) -> list[str]:
-    """Return those of them that nobody killed: the last incarnation of each client."""
+    """Return the torn histories of processes that nobody killed: each client's last one."""
     processes = processes_in(history_folder)
     return [
         each

@@ -1,4 +1,4 @@
-"""What a run's small files hold for its verdict: all but lines and logs, however large the run."""
+"""A run's small files that a verdict needs; histories, traces and logs, which grow, are not."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def newest_of_keys(tables: Tables) -> DataFrame:
 
 
 def without_succeeded(tables: Tables, lacking: DataFrame) -> DataFrame:
-    """Return the rows of lacking but those of records that compaction may have removed.
+    """Return the rows of lacking without records that compaction may have removed.
 
     lacking: rows with REPLICA, offset, key and held, null where the replica has no record there.
     """

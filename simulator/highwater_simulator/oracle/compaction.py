@@ -40,7 +40,10 @@ class CommittedRecords:
                 self._newest[key] = offset
 
     def what_is_wrong(self, batch: Batch, data: bytes) -> tuple[int, str] | None:
-        """Return at which offset the batch is no compaction of what was committed, and why."""
+        """Return the first offset at which the batch is no compaction of committed records, and why.
+
+        None: it is one.
+        """
         try:
             held = _content(batch, data)
         except UnreadableRecords as error:

@@ -31,7 +31,7 @@ class GroupPlaces:
         znode = self._world.zookeeper.data(path)
         if znode is None:
             return None
-        count = len(decode_topic(znode[0], path).assignment)
+        count = len(decode_topic(znode[0], OFFSETS_TOPIC).assignment)
         at = TopicPartition(OFFSETS_TOPIC, offsets_partition(group_id, count))
         partition = self._partitions.get(at)
         return None if partition is None or partition.excuses else (at, partition)

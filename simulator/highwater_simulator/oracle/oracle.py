@@ -340,7 +340,7 @@ class Oracle:
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
         if found is not None:
-            assigned, partition.topic_id, _ = decode_topic(found[0], path)
+            assigned, partition.topic_id, _ = decode_topic(found[0], at.topic)
             partition.assigned_replicas = tuple(int(broker) for broker in assigned.get(at, ()))
         partition.min_insync_replicas = self._minimum_of(partition)
         if at.topic in self._compacted:

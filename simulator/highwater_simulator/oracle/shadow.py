@@ -104,7 +104,7 @@ class ReplicaShadow:
             self._parsed[path] = batch.position + batch.size_bytes
 
     def _originals(self, batch: Batch, content: bytearray) -> Sequence[Batch]:
-        """Return what a batch stands for; one that is out of its place stands for itself."""
+        """Return the batches that a compacted one replaces; out of its place, the batch itself."""
         if batch.base_offset != self.end_offset:
             return (batch,)
         return self._stands_for(batch, _bytes_of(batch, content))

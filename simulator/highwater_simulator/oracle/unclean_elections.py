@@ -90,7 +90,7 @@ class UncleanElections:
             return
         path = topic_path(at.topic)
         found = self._world.zookeeper.data(path)
-        content = None if found is None else decode_topic(found[0], path)
+        content = None if found is None else decode_topic(found[0], at.topic)
         if content is None or at not in content.reassignments:
             return
         adding = content.reassignments[at].adding

@@ -36,7 +36,7 @@ class PacketQueues:
         return node in self._queues
 
     def begin(self, nodes: Collection[int]) -> None:
-        """Begin queues at those of these nodes that have none in their present namespace.
+        """Begin a queue at each of the nodes that has none in its present namespace.
 
         Raises:
             NotInNamespace: a queue does not run.
