@@ -40,7 +40,7 @@ class CommittedRecords:
                 self._newest[key] = offset
 
     def what_is_wrong(self, batch: Batch, data: bytes) -> tuple[int, str] | None:
-        """Return the first offset at which the batch is no compaction of committed records, and why.
+        """Return the first offset at which the batch is no compaction of committed ones, and why.
 
         None: it is one.
         """

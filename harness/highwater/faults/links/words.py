@@ -90,7 +90,7 @@ def with_clients(node: int, addresses: Mapping[int, str]) -> tuple[Direction, ..
 def apart_from_clients(
     directions: Iterable[Direction], addresses: Mapping[int, str]
 ) -> tuple[int, ...]:
-    """Return the targets of those of these directions that come from the clients."""
+    """Return the targets of the directions that come from the clients."""
     found = (each.target for each in directions if each.source == addresses[CLIENTS])
     return tuple(dict.fromkeys(found))
 
