@@ -26,7 +26,7 @@ from highwater.cluster.cluster import Cluster
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.labels import Lease
 from highwater.cluster.topology import REPLICATION_PORT, Topology
-from highwater.faults.examples import EXAMPLES, example_name
+from highwater.faults.examples import EXAMPLES, TOPIC, example_name
 from highwater.faults.healing import baseline_problems
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
@@ -52,7 +52,7 @@ from highwater.report.screen import Screen
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 
 steps = msgspec.json.decode(sys.argv[2], type=tuple[Step, ...])
-workload = Workload((Topic(),), (Producer(rate_per_s=20),))
+workload = Workload((Topic(), *map(Topic, sys.argv[3:])), (Producer(rate_per_s=20),))
 plan = Plan(1, topology=PlanTopology(), workload=workload, steps=steps, quiet_after_ms=60_000)
 with Screen() as screen:
     run_in_containers(plan, RunFolder(Path(sys.argv[1])), screen)
@@ -187,11 +187,18 @@ def is_alive(pid: int) -> bool:
 
 
 def check_that_the_reaper_removes_all(
-    engine: docker.DockerClient, folder: Path, steps: Sequence[Step], wanted: dict[str, str]
+    engine: docker.DockerClient,
+    folder: Path,
+    steps: Sequence[Step],
+    wanted: dict[str, str],
+    *topics: str,
 ) -> None:
-    """Kill a plan's run once its kinds of faults have reached these phases; nothing may be left."""
+    """Kill a plan's run once its kinds of faults have reached these phases; nothing may be left.
+
+    topics: those that the run has beside t.
+    """
     run_id = new_run_id("killed")
-    arguments = (str(folder / run_id), msgspec.json.encode(steps).decode())
+    arguments = (str(folder / run_id), msgspec.json.encode(steps).decode(), *topics)
     harness = Harness(PLAN_ON_CONTAINERS, folder / run_id / INTENTS, *arguments)
     try:
         children = eventually(
@@ -224,7 +231,9 @@ def test_nothing_is_left_of_a_plans_run_whose_harness_is_killed_while_a_fault_ac
 ) -> None:
     wanted = {f.fault_name(fault): "acting"}
     when = REPLICATED if isinstance(fault, f.FlipBit) else None  # it needs a byte in the log
-    check_that_the_reaper_removes_all(engine, tmp_path, [Step(0, fault, when)], wanted)
+    is_made_before = getattr(fault, "topic", "") == TOPIC.topic and fault != TOPIC
+    topics = (TOPIC.topic,) if is_made_before else ()
+    check_that_the_reaper_removes_all(engine, tmp_path, [Step(0, fault, when)], wanted, *topics)
 
 
 # ---------------------------------------------------------------- a run that is kept
