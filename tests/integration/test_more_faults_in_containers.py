@@ -155,15 +155,15 @@ def test_one_of_two_log_folders_fails_and_the_other_is_served_on(tmp_path: Path)
     step = Step(1_500, f.FailFolder("leader of t-0", 7_000, folder=0))
     folder = run((step,), 14_000, tmp_path, log_folders=2)
     (failed,) = records(folder)
-    assert failed["proof"] == "the folder d0 has mode 000: it can no longer be opened"
+    assert failed.proof == "the folder d0 has mode 000: it can no longer be opened"
     assert reverts(folder)[1] == "the broker has met it; the folder d0 has mode 755 again; running"
     events = read_traces(folder / "trace")
     traced = {event.kind: event for event in events}
-    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed["node"]
+    assert traced[EventKind.LOG_FOLDER_FAILED].node == failed.node
     assert traced[EventKind.LOG_FOLDER_FAILED].detail["folder"] == "d0"
     assert traced[EventKind.REPLICAS_FAILED].detail["partitions"] == ["t-0"]
     assert EventKind.NODE_STOPPED not in {
-        event.kind for event in events if event.node == failed["node"] and event.incarnation == 1
+        event.kind for event in events if event.node == failed.node and event.incarnation == 1
     }
     for broker in range(3):
         for partition in ("t-0", "t-1"):
