@@ -109,7 +109,8 @@ def live(run_id: str, fault: Fault, folder: Path, fatal: str = "", fatal_time: i
     cluster = Cluster.attach(run_id)
     names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
     faults = ContainerFaults(cluster, DyingIntentLog(folder / INTENTS, moments))
-    cluster_links.RENEW_S = NEVER_S  # renewals belong to no step of a fault
+    # Renewals belong to no step of a fault.
+    cluster_links.RENEW_S = NEVER_S  # type: ignore[attr-defined]
     faults.get_ready([fault])
     look = look_at(cluster)
     done = faults.apply(fault, lambda words: find_node(look, names, words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from kafka.record import MemoryRecords
@@ -19,10 +20,13 @@ from tests.support.clusters import replication_held
 pytestmark = pytest.mark.docker
 
 MAX_WAIT_MS = 400
+Watch = Callable[..., AbstractContextManager[object]]
 
 
 def test_a_fetch_between_high_watermark_and_log_end_is_empty_and_later_returns_the_records(
-    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Callable[..., object]
+    steady: Cluster,
+    new_topic: Callable[..., str],
+    nobody_restarts: Watch,
 ) -> None:
     name = new_topic(steady)
     with nobody_restarts(steady), WireClient(steady.external_endpoint(0)) as client:
@@ -58,7 +62,9 @@ def test_a_fetch_between_high_watermark_and_log_end_is_empty_and_later_returns_t
 
 
 def test_acks_all_is_answered_only_when_every_in_sync_replica_has_the_records(
-    steady: Cluster, new_topic: Callable[..., str], nobody_restarts: Callable[..., object]
+    steady: Cluster,
+    new_topic: Callable[..., str],
+    nobody_restarts: Watch,
 ) -> None:
     name = new_topic(steady)
     with nobody_restarts(steady), WireClient(steady.external_endpoint(0)) as client:
