@@ -316,12 +316,12 @@ class Controller:
             self._repeat("leader-rebalance-timer", interval_ms, RebalanceDue())
 
     def _repeat(self, name: str, interval_ms: int, event: ControllerEvent) -> None:
-        """Enqueue the event at each interval's end, until the term ends."""
+        """Enqueue the event at each interval's end, unless it waits still, until the term ends."""
 
         async def put_again_and_again() -> None:
             while True:
                 await self._ports.runtime.sleep(interval_ms)
-                self._events.put(event)
+                self._events.put_once(event)
 
         self._repeating.spawn(name, put_again_and_again())
 

@@ -15,6 +15,7 @@ class EventQueue:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._waiting: Queue[tuple[int, ControllerEvent]] = runtime.queue()
+        self._waiting_once: dict[type[ControllerEvent], None] = {}
         self._taken_count = 0
         self._waited_ms = 0
         self._handled: dict[str, tuple[int, int]] = {}
@@ -26,13 +27,21 @@ class EventQueue:
     def put(self, event: ControllerEvent) -> None:
         self._waiting.put((self._runtime.now_ms(), event))
 
+    def put_once(self, event: ControllerEvent) -> None:
+        """Put the event, unless one of its kind waits already that was put so."""
+        if type(event) not in self._waiting_once:
+            self._waiting_once[type(event)] = None
+            self.put(event)
+
     def drain(self) -> list[ControllerEvent]:
         """Remove and return all waiting events, oldest first."""
+        self._waiting_once.clear()
         return [event for _, event in self._waiting.drain()]
 
     async def get(self) -> ControllerEvent:
         """Remove and return the oldest event."""
         put_at_ms, event = await self._waiting.get()
+        self._waiting_once.pop(type(event), None)
         self._taken_count += 1
         self._waited_ms += self._runtime.now_ms() - put_at_ms
         return event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,6 +20,8 @@ from highwater.output import RESULTS, print_json, say
 from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
 
+LEAD_WITHIN_S = 5.0
+POLL_S = 0.1
 WITHIN_S = 60
 """Longer than a broker asks the controller for its shutdown, by its settings."""
 
@@ -58,7 +61,7 @@ def shutdown_broker(
     before = look_at(cluster)
     say(f"broker {node} is asked to stop")
     exit_code = cluster.terminate(node, within_s=within)
-    moved = moved_from(before, look_at(cluster), node)
+    moved = _moved(cluster, before, node)
     if json:
         print_json({"broker": node, "exit_code": exit_code, "moved": moved})
     else:
@@ -67,6 +70,16 @@ def shutdown_broker(
         say(f"'docker start {cluster.container_name(node)}' starts it again")
     if exit_code != 0 or any(each.leader is None for each in moved):
         raise typer.Exit(1)
+
+
+def _moved(cluster: Cluster, before: Look, broker: int) -> list[Moved]:
+    """Look until others lead all that the broker led, LEAD_WITHIN_S at most."""
+    deadline = time.monotonic() + LEAD_WITHIN_S
+    while True:
+        moved = moved_from(before, look_at(cluster), broker)
+        if all(each.leader is not None for each in moved) or time.monotonic() > deadline:
+            return moved
+        time.sleep(POLL_S)
 
 
 def moved_from(before: Look, after: Look, broker: int) -> list[Moved]:

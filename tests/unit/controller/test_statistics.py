@@ -83,3 +83,20 @@ def test_a_counting_trace_hands_every_event_on() -> None:
     trace.emit(EventKind.NODE_STOPPED, reason="x")
     assert kept.kinds == [EventKind.LEADER_ELECTED] * 2 + [EventKind.NODE_STOPPED]
     assert trace.counters() == (("leaders_elected", 2), ("unclean_elections", 1))
+
+
+def test_an_event_that_is_put_at_intervals_waits_once_and_comes_again(cluster):
+    queue = EventQueue(cluster.kernel.runtime("test"))
+    taken: list[object] = []
+
+    async def take_all() -> None:
+        for _ in range(2):
+            queue.put_once(BrokersChanged())
+            queue.put_once(BrokersChanged())
+            queue.put(TopicsChanged())
+            while len(queue):
+                taken.append(await queue.get())
+
+    cluster.kernel.runtime("test").scope("test").spawn("test", take_all())
+    cluster.kernel.run_for(1_000)
+    assert taken == [BrokersChanged(), TopicsChanged()] * 2
