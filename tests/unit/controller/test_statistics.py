@@ -86,7 +86,8 @@ def test_a_counting_trace_hands_every_event_on() -> None:
 
 
 def test_an_event_that_is_put_at_intervals_waits_once_and_comes_again(cluster):
-    queue = EventQueue(cluster.kernel.runtime("test"))
+    runtime = cluster.kernel.runtime("test")
+    queue = EventQueue(runtime)
     taken: list[object] = []
 
     async def take_all() -> None:
@@ -97,6 +98,6 @@ def test_an_event_that_is_put_at_intervals_waits_once_and_comes_again(cluster):
             while len(queue):
                 taken.append(await queue.get())
 
-    cluster.kernel.runtime("test").scope("test").spawn("test", take_all())
+    runtime.scope("test").spawn("test", take_all())
     cluster.kernel.run_for(1_000)
     assert taken == [BrokersChanged(), TopicsChanged()] * 2
