@@ -14,7 +14,7 @@ from highwater_broker.logic.epoch_cache import EpochStart
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
 from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
-from highwater_core.znodes import PartitionLeadership
+from highwater_core.znodes import MAX_REPLICAS, PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain, is_sound
 from highwater_simulator.oracle.compaction import CommittedRecords, originals_of
 from highwater_simulator.oracle.losses import Excuse, is_excused
@@ -41,8 +41,10 @@ class PartitionOracle:
         self.committed = Chain()
         self.leadership: PartitionLeadership | None = None
         self.assigned_replicas: tuple[int, ...] = ()
+        self._assigned_count_before = MAX_REPLICAS
+        """How many replicas were assigned before the last change."""
         self._last_isr: tuple[int, ...] = ()
-        """The ISR before its last change."""
+        """The ISR before its last change, if that came after the last one of the assignment."""
         self.topic_id = NO_TOPIC_ID
         self.min_insync_replicas = 1
         self.excuses: list[Excuse] = []
@@ -344,6 +346,8 @@ class PartitionOracle:
         All of the remaining replicas must have them. For a cancelled reassignment it is enough that
         the ISR loses no member, or keeps enough members for acknowledgements.
         """
+        last_isr, self._last_isr = self._last_isr, ()
+        self._assigned_count_before = len(before)
         removed = [broker for broker in before if broker not in self.assigned_replicas]
         if not removed or self.leadership is None:
             return
@@ -351,7 +355,7 @@ class PartitionOracle:
         left = [broker for broker in isr if broker in self.assigned_replicas]
         lagging = [broker for broker in self.assigned_replicas if broker not in isr]
         needed = min(self.min_insync_replicas, len(self.assigned_replicas))
-        is_less = bool(set(removed) & {*isr, *self._last_isr})
+        is_less = bool(set(removed) & {*isr, *last_isr})
         if not left or (lagging and is_less and len(left) < needed):
             self._report("I18", f"{removed} were taken away; of those that stay {lagging} lag")
 
@@ -428,7 +432,8 @@ class PartitionOracle:
         """I1, I17: acks=all is acknowledged only for committed records, with enough in sync.
 
         isr_size: now. A request waits for its other partitions too, so the ISR may have shrunk
-        since this one's records were committed.
+        since this one's records were committed. No more are needed than are assigned; a leader may
+        not have heard yet that a move adds some.
         """
         batch = self.committed.at(base_offset)
         if batch is None or batch.crc != crc:
@@ -438,7 +443,8 @@ class PartitionOracle:
                 f"acknowledged to a client with CRC {crc:08x}; committed there: {what}",
                 base_offset,
             )
-        needed = min(self.min_insync_replicas, len(self.assigned_replicas))
+        assigned_count = min(len(self.assigned_replicas), self._assigned_count_before)
+        needed = min(self.min_insync_replicas, assigned_count)
         if isr_size is None or isr_size >= needed:
             return
         isr_size = max(isr_size, self._committed_by[self.committed.index_below(base_offset + 1)])
