@@ -7,7 +7,7 @@ successors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.invariants.committed_before import check_committed_before
@@ -19,7 +19,9 @@ from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.truncations import check_truncations
 from highwater_checker.looks import leaderships, replicas_of
 from highwater_checker.segments import ReplicaLog
+from highwater_checker.wording import Wording
 from highwater_core.events import TraceEvent
+from highwater_core.traces import READ_FIELDS
 from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.registry import CHECKS
 from tests.pipeline.event_runs import file_of
@@ -47,7 +49,26 @@ def _completeness(run: Run) -> CheckResult:
                 who = f"node {node}, incarnation {incarnation}"
                 findings.append(Finding("C00", f"{who}: {what}"))
             previous = seq
+    findings += _without_fields(run)
     return CheckResult("traces are whole (C00)", len(run.events), tuple(findings))
+
+
+def _without_fields(run: Run) -> Iterator[Finding]:
+    """Yield the events that a folder's reader would refuse for a field."""
+    for each in run.events:
+        missing = {name for name in READ_FIELDS.get(each.kind, ()) if getattr(each, name) is None}
+        words = ["partition and leader epoch"] if missing - {"offset"} else []
+        words += ["offset"] if "offset" in missing else []
+        if words:
+            what = Wording.LACKS_DETAILS.filled(
+                node=each.node,
+                incarnation=each.incarnation,
+                kind=each.kind.value,
+                seq=each.seq,
+                lacking=", ".join(words),
+            )
+            partition = -1 if each.partition is None else each.partition
+            yield Finding("C00", what, each.topic or "", partition)
 
 
 def _isr(run: Run) -> CheckResult:

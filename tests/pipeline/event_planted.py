@@ -84,7 +84,7 @@ PLANTED = [
             replace(led(2, 2, 4, 4), topic="u"),
             replace(led(2, 2, 4, 4), leader_epoch=None, partition=1),
         ),
-        {},
+        {"completeness": [("C00", -1, -1)] * 2},
     ),
     Planted(
         "a topic was made again, and its epochs began anew",
@@ -123,9 +123,13 @@ PLANTED = [
     Planted(
         "a log of no partition is cut",
         with_events(replace(cut(0, 2, 1), topic=None)),
-        {"truncations": [("I11", 1, -1)]},
+        {"truncations": [("I11", 1, -1)], "completeness": [("C00", -1, -1)]},
     ),
-    Planted("a log is cut to where nobody knows", with_events(cut(0, 2, None)), {}),
+    Planted(
+        "a log is cut to where nobody knows",
+        with_events(cut(0, 2, None)),
+        {"completeness": [("C00", -1, -1)]},
+    ),
     # ------------------------------------------------ I4, I11 by traces
     Planted(
         "a leader begins without committed records",
@@ -152,7 +156,7 @@ PLANTED = [
             replace(committed(0, 1, 4), partition=None),
             replace(committed(0, 1, 4), leader_epoch=None),
         ),
-        {},
+        {"completeness": [("C00", -1, -1)] * 3},
     ),
     Planted(
         "what was committed is of a topic that was deleted",
