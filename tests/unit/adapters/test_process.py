@@ -47,7 +47,9 @@ class NodeThatWaits:
 
 class NodeWithABug(NodeThatWaits):
     async def run(self) -> None:
-        self.ports.trace.emit(EventKind.LOG_APPENDED, offset=5, end_offset=6)
+        self.ports.trace.emit(
+            EventKind.LOG_APPENDED, topic="t", partition=0, leader_epoch=0, offset=5, end_offset=6
+        )
         raise OSError("nobody caught this")
 
 

@@ -16,7 +16,9 @@ from highwater_core.traces import decode_events
 
 def event(seq: int, kind: EventKind = EventKind.BECAME_LEADER) -> TraceEvent:
     detail = {"isr": [1], "high_watermark": 1, "end_offset": 1}
-    return TraceEvent(1, 3, 2, seq, kind, topic="t", partition=0, detail=detail)
+    return TraceEvent(
+        1, 3, 2, seq, kind, topic="t", partition=0, leader_epoch=0, offset=0, detail=detail
+    )
 
 
 def run(path: Path, body: Callable[[TraceSink], Awaitable[None]]) -> None:

@@ -11,7 +11,10 @@ from highwater_core import znodes
 from highwater_core.admin_messages import ConfigEntity, ElectionType
 from highwater_core.config_layers import EVERY_BROKER, UNCLEAN_ELECTION, ConfigOwner
 from highwater_core.config_znodes import config_path
-from highwater_core.ids import TopicPartition
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.ports import Stat
+from highwater_core.topic_znode import Reassignment, encode_topic
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.oracle.unclean_elections import UncleanElections
 from highwater_wire.kafka.admin_messages import ElectLeadersRequest
@@ -69,6 +72,17 @@ def world_with(configs: dict[ConfigOwner, str]) -> Any:
     return SimpleNamespace(zookeeper=SimpleNamespace(data=data.get))
 
 
+def elections_in(world: Any, knows: tuple[int, ...] = (), reports: Any = None) -> UncleanElections:
+    """Return the oracle's part; the controller knows the registrations of these brokers."""
+
+    def report(at: TopicPartition | None, invariant: str, message: str) -> None:
+        reports.append((at, invariant))
+
+    return UncleanElections(
+        world, lambda author, broker, broker_epoch: broker in knows and broker_epoch == 7, report
+    )
+
+
 @pytest.mark.parametrize(
     ("configs", "are_allowed"),
     [
@@ -79,7 +93,7 @@ def world_with(configs: dict[ConfigOwner, str]) -> Any:
     ],
 )
 def test_a_configuration_allows_them(configs: dict[ConfigOwner, str], are_allowed: bool) -> None:
-    assert UncleanElections(world_with(configs)).are_allowed(AT) is are_allowed
+    assert elections_in(world_with(configs)).are_allowed(AT) is are_allowed
 
 
 @pytest.mark.parametrize(
@@ -95,9 +109,49 @@ def test_a_client_that_asks_for_one_allows_it(
     partitions: tuple[TopicPartition, ...] | None,
     allowed: list[TopicPartition],
 ) -> None:
-    elections = UncleanElections(world_with({}))
+    elections = elections_in(world_with({}))
     heard: list[object] = []
     request = ElectLeadersRequest(election_type, partitions, 1_000)
     elections.heard_before(heard.append)(request)
     assert [at for at in (AT, OTHER) if elections.are_allowed(at)] == allowed
     assert heard == [request]
+
+
+ASSIGNED = (NodeId(2), NodeId(0), NodeId(1))
+MOVING = encode_topic({0: ASSIGNED}, NO_TOPIC_ID, {0: Reassignment((NodeId(2),), (NodeId(1),))})
+SHUTDOWN = TraceEvent(
+    1, 1000, 1, 0, EventKind.SHUTDOWN_BEGUN, detail={"broker": 1, "broker_epoch": 7}
+)
+FAILED = TraceEvent(1, 1, 1, 0, EventKind.LOG_FOLDER_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("elected", "registered", "knows", "traced", "reported"),
+    [
+        pytest.param(2, (1, 2), (1, 2), None, True, id="added, though another one lives"),
+        pytest.param(1, (1, 2), (1, 2), None, False, id="there before"),
+        pytest.param(0, (0, 1, 2), (0, 1, 2), None, False, id="in sync"),
+        pytest.param(2, (2,), (1, 2), None, False, id="added, and no other lives"),
+        pytest.param(2, (1, 2), (2,), None, False, id="its controller has not heard of the other"),
+        pytest.param(2, (1, 2), (1, 2), SHUTDOWN, False, id="the other shuts down"),
+        pytest.param(2, (1, 2), (1, 2), FAILED, False, id="the other's disk has failed"),
+    ],
+)
+def test_i12_an_added_replica_is_elected_last(
+    elected: int,
+    registered: tuple[int, ...],
+    knows: tuple[int, ...],
+    traced: TraceEvent | None,
+    reported: bool,
+) -> None:
+    znode = (b"", Stat(7, 7, 0, 1))
+    data = {znodes.broker_path(NodeId(broker)): znode for broker in registered}
+    data[znodes.topic_path(AT.topic)] = (MOVING, Stat(3, 3, 0, 0))
+    reports: list[object] = []
+    world = SimpleNamespace(zookeeper=SimpleNamespace(data=data.get))
+    elections = elections_in(world, knows, reports)
+    if traced is not None:
+        elections.event_traced(traced)
+    before, after = written(0, 1, (0,)), written(elected, 2, (elected,))
+    elections.leadership_written(AT, "controller-1000", before, after)
+    assert reports == [(AT, "I12")] * reported
