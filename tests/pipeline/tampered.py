@@ -72,6 +72,7 @@ from tests.pipeline.tampering import (
     unsent,
     up_again,
     watching,
+    with_carriage_returns,
     with_states,
     without_a_clock,
 )
@@ -117,6 +118,8 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "log-start-moved-by-no-retention": (moved_as_its_leader_did, UNKNOWN),
     "log-start-above-a-loss": (started_high(excused_from=0), UNKNOWN),
     "log-start-below-a-loss": (started_high(excused_from=100), UNKNOWN),
+    "carriage-returns": (with_carriage_returns, PASS),
+    "copy-of-a-trace-that-was-not-finished": (having("trace/.tmp-broker-0-1.jsonl", b"{"), PASS),
     "node-that-the-final-look-lacks": (of_three_nodes, UNKNOWN),
     "cut-below-its-high-watermark": (
         also_traced("broker-2-1", of_broker_2(CUT, Offset(0), **OF_CUT)),

@@ -334,6 +334,12 @@ def of_three_nodes(folder: Path) -> None:
     write(folder / TOPOLOGY.name, TOPOLOGY.encode(RunTopology(brokers=3, controllers=0)))
 
 
+def with_carriage_returns(folder: Path) -> None:
+    """A history's lines have carriage returns between their values, which JSON allows."""
+    path = folder / "history" / "p0.jsonl"
+    path.write_bytes(path.read_bytes().replace(b',"', b',\r"'))
+
+
 def started_high(excused_from: int) -> Callable[[Path], None]:
     """The follower lacks the only record; disks lost records from that offset on."""
 

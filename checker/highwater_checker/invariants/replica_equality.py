@@ -116,8 +116,9 @@ def _compacted(
             node=right.broker_id,
             held=other and other.text_of(left.topic),
         )
+        unlike = _unlike_parts(one, other)
         return len(either), [
-            Finding("I3", what, left.topic, left.partition, offset, right.broker_id)
+            Finding("I3", what, left.topic, left.partition, offset, right.broker_id, around=unlike)
         ]
     return len(either), []
 
@@ -131,6 +132,14 @@ class _Record(NamedTuple):
         """Return the value; of the brokers' own topics, which are binary, bytes as escapes."""
         errors = "backslashreplace" if topic in INTERNAL_TOPICS else "replace"
         return (self.value or b"").decode("utf-8", errors)
+
+
+def _unlike_parts(one: _Record | None, other: _Record | None) -> tuple[str, ...]:
+    """Return the keys and leader epochs of two records with equal values, which do not tell."""
+    if one is None or other is None or one.value != other.value:
+        return ()
+    keys = f"keys {one.key!r} and {other.key!r}"
+    return (f"{keys}, leader epochs {one.leader_epoch} and {other.leader_epoch}",)
 
 
 def _records(replica: ReplicaLog, start_offset: int, end_offset: int) -> dict[int, _Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +96,8 @@ def _lines_in(run_folder: Path, path: Path) -> Iterator[EvidenceLine]:
         content = read_whole(path)
     except OSError:
         return
-    for number, line in enumerate(content.splitlines(), start=1):
-        yield EvidenceLine(file, number, line.decode(errors="replace"))
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        yield EvidenceLine(file, number, line.removesuffix(b"\n").decode(errors="replace"))
 
 
 def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Found) -> None:

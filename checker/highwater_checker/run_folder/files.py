@@ -37,10 +37,12 @@ def last_byte_of(path: Path) -> bytes:
 def files_in(folder: Path, suffix: str) -> list[Path]:
     """Return what is in the folder under names that end so, by name; [] of one without access.
 
+    Names that begin with a dot are those of unfinished copies, and left out.
     Path.glob raises, or returns nothing, where access is denied: it depends on whose folder denies.
     """
     try:
-        return sorted(path for path in folder.iterdir() if path.name.endswith(suffix))
+        found = (path for path in folder.iterdir() if path.name.endswith(suffix))
+        return sorted(path for path in found if not path.name.startswith("."))
     except OSError:
         return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +24,7 @@ def read_lines(
         OSError: there is no such file, and no `unread` is given.
     """
     try:
-        return read(read_whole(path).splitlines(keepends=True))
+        return read(io.BytesIO(read_whole(path)).readlines())
     except DamagedLines as damaged:
         what, found = str(damaged), damaged.found
     except OSError as error:

@@ -10,6 +10,8 @@ from highwater_checker.verdict import Outcome, Verdict
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 _MAX_REASONS = 20
+_SHOWN_WITH_RECORDS = 2
+"""Findings that are followed by the replicas' records around them, and the bytes that differ."""
 
 
 def checks_table(verdict: Verdict) -> Table:
@@ -26,12 +28,17 @@ def checks_table(verdict: Verdict) -> Table:
 def print_outcome(verdict: Verdict, all_are: str, where: str = "") -> None:
     """Print the first reasons and the outcome, followed by where.
 
+    The first findings come with what the replicas have around them.
+
     all_are: where the reader finds all reasons if there are more; "" prints them all.
     """
     style = _STYLES[verdict.outcome]
     shown = verdict.reasons[:_MAX_REASONS] if all_are else verdict.reasons
-    for reason in shown:
+    for place, reason in enumerate(shown):
         RESULTS.print(Text(printable(reason), style=style), soft_wrap=True)
+        for finding in verdict.findings[place : place + 1] if place < _SHOWN_WITH_RECORDS else ():
+            for line in finding.around:
+                RESULTS.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
     more = len(verdict.reasons) - len(shown)
     if more:
         RESULTS.print(Text(f"... and {more} more: all are {printable(all_are)}"), soft_wrap=True)

@@ -116,6 +116,15 @@ def test_other_values_at_one_offset_are_a_difference() -> None:
     assert [each.offset for each in check_replica_equality([log, other]).findings] == [3]
 
 
+def test_records_with_equal_values_are_told_apart_by_their_keys_and_epochs() -> None:
+    log = log_of([3, 4, 5])
+    ((_, _, value),) = log.batches[3].records()
+    (batch,) = batches_in([("0.log", build_batch([(b"k", value, 1)], 3, leader_epoch=1))])
+    other = ReplicaLog(1, "t", 0, (*log.batches[:3], batch, *log.batches[4:]), 6, is_compacted=True)
+    (finding,) = check_replica_equality([log, other]).findings
+    assert finding.around == ("keys b'c' and b'k', leader epochs 1 and 1",)
+
+
 def segment(base_offset: int, count: int) -> tuple[str, bytes]:
     data = b"".join(
         build_batch([(b"k", b"v", 1)], offset) for offset in range(base_offset, base_offset + count)

@@ -65,6 +65,7 @@ def test_the_exit_code_is_that_of_the_worst_verdict(
 def test_a_failed_runs_finding_is_printed_with_its_place(runs: dict[str, Path]) -> None:
     result = CliRunner().invoke(make_app("judge"), ["judge", str(runs["failed"])])
     assert "I1: t-0, offset 0, broker 1, p0's send 0: 'v0' was acknowledged" in result.stdout
+    assert "  broker 0: 0 'v0' of epoch 0; the log ends at 1" in result.stdout
 
 
 @pytest.mark.parametrize(
