@@ -135,7 +135,8 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
 
     Outcomes without a send of their own are left out, as are sends that begin while another of
     their operation_id has no outcome: see unmatched_of. One that was acknowledged without the
-    offset that its producer should have got is unknown: nobody can look for its record.
+    offset that its producer should have got, or as another record, is unknown: nobody can look for
+    its record.
 
     gets_offsets: see OpenOperations.
     """
@@ -152,7 +153,7 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
         invoked = open_sends.pop(event.operation_id, None)
         if invoked is None:
             continue
-        if _lacks_its_offset(event, gets_offsets=gets_offsets):
+        if _lacks_its_offset(event, gets_offsets=gets_offsets) or _is_of_another(event, invoked):
             unknown.append(invoked)
         elif event.type is OperationType.OK:
             acknowledged.append(
@@ -184,24 +185,31 @@ class OpenOperations:
     """
 
     def __init__(self, *, gets_offsets: bool = True) -> None:
-        self._open: set[int] = set()
+        self._open: dict[int, HistoryEvent] = {}
         self._gets_offsets = gets_offsets
 
     def is_unmatched(self, event: HistoryEvent) -> bool:
         """Return whether the process's next event has no counterpart: an outcome that had not
-        begun, a second outcome, an invoke while another of its operation_id has no outcome, or an
-        acknowledgement without an offset."""
+        begun, a second outcome, an invoke while another of its operation_id has no outcome, an
+        acknowledgement without an offset, or one of another record than was sent."""
         if event.function not in BEGUN_FIRST:
             return False
         if _lacks_its_offset(event, gets_offsets=self._gets_offsets):
-            self._open.discard(event.operation_id)
+            self._open.pop(event.operation_id, None)
             return True
-        is_open = event.operation_id in self._open
         if event.type is OperationType.INVOKE:
-            self._open.add(event.operation_id)
+            is_open = event.operation_id in self._open
+            self._open[event.operation_id] = event
             return is_open
-        self._open.discard(event.operation_id)
-        return not is_open
+        begun = self._open.pop(event.operation_id, None)
+        return begun is None or _is_of_another(event, begun)
+
+
+def _is_of_another(outcome: HistoryEvent, begun: HistoryEvent) -> bool:
+    """Return whether an acknowledgement names another record than was sent."""
+    is_acknowledgement = outcome.function == SEND and outcome.type is OperationType.OK
+    is_same = (outcome.topic, outcome.value) == (begun.topic, begun.value)
+    return is_acknowledgement and not is_same
 
 
 def _lacks_its_offset(event: HistoryEvent, *, gets_offsets: bool) -> bool:

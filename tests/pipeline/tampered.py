@@ -39,6 +39,7 @@ from tests.pipeline.tampering import (
     SECOND,
     THIRD,
     UNKNOWN,
+    acknowledged_as_another,
     acknowledging,
     also_traced,
     committing,
@@ -120,6 +121,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "log-start-below-a-loss": (started_high(excused_from=100), UNKNOWN),
     "carriage-returns": (with_carriage_returns, PASS),
     "copy-of-a-trace-that-was-not-finished": (having("trace/.tmp-broker-0-1.jsonl", b"{"), PASS),
+    "acknowledged-as-another-record": (acknowledged_as_another, UNKNOWN),
     "node-that-the-final-look-lacks": (of_three_nodes, UNKNOWN),
     "cut-below-its-high-watermark": (
         also_traced("broker-2-1", of_broker_2(CUT, Offset(0), **OF_CUT)),

@@ -334,6 +334,13 @@ def of_three_nodes(folder: Path) -> None:
     write(folder / TOPOLOGY.name, TOPOLOGY.encode(RunTopology(brokers=3, controllers=0)))
 
 
+def acknowledged_as_another(folder: Path) -> None:
+    """The acknowledgement has another value than its send."""
+    path = folder / "history" / "p0.jsonl"
+    sent, acknowledged, *more = path.read_bytes().splitlines(keepends=True)
+    write(path, b"".join((sent.replace(b'"v0"', b'"v1"'), acknowledged, *more)))
+
+
 def with_carriage_returns(folder: Path) -> None:
     """A history's lines have carriage returns between their values, which JSON allows."""
     path = folder / "history" / "p0.jsonl"
