@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -20,6 +21,10 @@ from highwater_core.numbers import Int64
 SEND = "send"
 POLL = "poll"
 """One record that was read, or a poll that met an error."""
+LATEST = "latest"
+"""The partition's latest offset in a ListOffsets answer."""
+HIGH_WATERMARK = "high_watermark"
+"""The partition's high watermark in a fetch's answer."""
 RESET = "reset"
 """The consumer went to another offset, by the policy that `value` names."""
 COMMIT = "commit"
@@ -34,6 +39,11 @@ OF_MEMBERS = (ASSIGNED, COMMIT, FETCH_COMMITTED)
 """Recorded by members of groups alone, and by who commits for a group."""
 BEGUN_FIRST = (SEND, COMMIT, FETCH_COMMITTED)
 """Their outcomes follow an invoke of the same operation; what consumers record has none."""
+
+
+_ANY = "|".join((SEND, POLL, LATEST, HIGH_WATERMARK, RESET, COMMIT, FETCH_COMMITTED, ASSIGNED))
+Function = Annotated[str, msgspec.Meta(pattern=rf"\A({_ANY})\Z")]
+"""One of these."""
 
 
 class OperationType(StrEnum):
@@ -61,8 +71,7 @@ class HistoryEvent:
     type: OperationType
     operation_id: Int64
     process: str
-    function: str
-    """"send" or "poll"."""
+    function: Function
     topic: str
     partition: Int64
     value: str

@@ -52,7 +52,7 @@ class Verdict:
     @property
     def without_findings(self) -> tuple[str, ...]:
         """Return the reasons for which a run without findings would be unknown."""
-        vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined == 0]
+        vacuous = [f"{c.check}: nothing to examine" for c in self.checks if c.examined <= 0]
         unread = [f"{check.check}: {each}" for check in self.checks for each in check.unread]
         unmet = [f"{r.name}: {r.evidence}" for r in self.requirements if not r.met]
         return (*vacuous, *unread, *unmet)
@@ -66,7 +66,7 @@ def judge(
     """Return FAIL with a finding, UNKNOWN with a vacuous check, unread part or requirement."""
     if any(check.findings for check in checks):
         outcome = Outcome.FAIL
-    elif any(c.examined == 0 or c.unread for c in checks) or not all(r.met for r in requirements):
+    elif any(c.examined <= 0 or c.unread for c in checks) or not all(r.met for r in requirements):
         outcome = Outcome.UNKNOWN
     else:
         outcome = Outcome.PASS

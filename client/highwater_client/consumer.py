@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from highwater_checker.history import POLL, RESET, HistoryEvent, OperationType
+from highwater_checker.history import (
+    HIGH_WATERMARK,
+    LATEST,
+    POLL,
+    RESET,
+    HistoryEvent,
+    OperationType,
+)
 from highwater_client.metadata import Brokers, Leaders
 from highwater_client.positions import AssignedPartition, Progress
-from highwater_client.recorder import HIGH_WATERMARK, LATEST, HistoryRecorder
+from highwater_client.recorder import HistoryRecorder
 from highwater_client.settings import ConsumerSettings, OffsetReset, backoff_after
 from highwater_core.errors import MEANINGS, ErrorCode
 from highwater_core.ids import Endpoint

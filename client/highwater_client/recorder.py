@@ -6,10 +6,6 @@ from collections.abc import Callable
 
 from highwater_checker.history import HistoryEvent, OperationType
 
-HIGH_WATERMARK = "high_watermark"
-LATEST = "latest"
-"""The partition's latest offset in a ListOffsets answer."""
-
 
 class HistoryRecorder:
     """One client's history.

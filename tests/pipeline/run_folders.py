@@ -79,6 +79,7 @@ def events(node: int, incarnation: int) -> list[TraceEvent]:
             topic=None if seq == 0 else "t",
             partition=None if seq == 0 else 0,
             leader_epoch=None if seq == 0 else 2,
+            offset=None if seq == 0 else 0,
             detail=detail,
         )
         for seq, (kind, detail) in enumerate(told)

@@ -75,6 +75,7 @@ from tests.pipeline.tampering import (
     watching,
     with_carriage_returns,
     with_states,
+    with_strange_functions,
     without_a_clock,
 )
 from tests.support.run_on_disk import SENT, history_line
@@ -122,6 +123,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "carriage-returns": (with_carriage_returns, PASS),
     "copy-of-a-trace-that-was-not-finished": (having("trace/.tmp-broker-0-1.jsonl", b"{"), PASS),
     "acknowledged-as-another-record": (acknowledged_as_another, UNKNOWN),
+    "operations-of-no-kind": (with_strange_functions, UNKNOWN),
     "node-that-the-final-look-lacks": (of_three_nodes, UNKNOWN),
     "cut-below-its-high-watermark": (
         also_traced("broker-2-1", of_broker_2(CUT, Offset(0), **OF_CUT)),

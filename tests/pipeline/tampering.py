@@ -341,6 +341,12 @@ def acknowledged_as_another(folder: Path) -> None:
     write(path, b"".join((sent.replace(b'"v0"', b'"v1"'), acknowledged, *more)))
 
 
+def with_strange_functions(folder: Path) -> None:
+    """A history has operations of no known kind."""
+    path = folder / "history" / "p0.jsonl"
+    path.write_bytes(path.read_bytes() + SENT.replace(b'"send"', b'"sent"'))
+
+
 def with_carriage_returns(folder: Path) -> None:
     """A history's lines have carriage returns between their values, which JSON allows."""
     path = folder / "history" / "p0.jsonl"

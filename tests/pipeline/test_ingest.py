@@ -6,6 +6,7 @@ Many folders go through one ingestion, each with one thing wrong; a test looks a
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ def not_copied(folder: Folder) -> None:
 def final_look_of_large_numbers(folder: Folder) -> None:
     all_of_them(folder)
     folder.change(
-        FINAL_LOOK.name, lambda data: data.replace(b'"time_ns":200', b'"time_ns":%d' % 2**63)
+        FINAL_LOOK.name, lambda data: re.sub(rb'("log_end_offset":)\d+', rb"\g<1>%d" % 2**63, data)
     )
 
 
@@ -380,7 +381,7 @@ def test_the_look_at_the_end_is_the_final_one_and_else_the_last_of_a_run_that_se
 def test_a_final_look_with_a_number_that_no_column_holds_is_in_quarantine(
     ingested: Ingested,
 ) -> None:
-    why = f"wrong: {2**63} does not fit time_ns"
+    why = f"wrong: {2**63} does not fit log_end_offset"
     assert quarantined(ingested, final_look_of_large_numbers) == [(FINAL_LOOK.name, -1, why)]
 
 
