@@ -53,8 +53,10 @@ def tell_apart(facts: Mapping[str, object]) -> dict[str, object]:
         for name, fact in facts.items()
         if isinstance(fact, str) and len(fact) > _VALUE_CHARACTERS
     }
+    if len(set(long.values())) < 2:  # a value may have megabytes
+        return dict(facts)
     together = enumerate(zip_longest(*long.values()))
-    at = next((place for place, each in together if len(set(each)) > 1), 0)
+    at = next(place for place, each in together if len(set(each)) > 1)
     if at < _SHOWN_CHARACTERS:
         return dict(facts)
     return {**facts, **{name: "..." + fact[at - _BEFORE :] for name, fact in long.items()}}

@@ -208,7 +208,7 @@ class OpenOperations:
             return True
         if event.type is OperationType.INVOKE:
             is_open = event.operation_id in self._open
-            self._open[event.operation_id] = event
+            self._open.setdefault(event.operation_id, event)  # as sends_of
             return is_open
         begun = self._open.pop(event.operation_id, None)
         return begun is None or _is_of_another(event, begun)

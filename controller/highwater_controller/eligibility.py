@@ -99,15 +99,14 @@ async def is_thawed(term: Term, partition: TopicPartition, leadership: Partition
 # ---------------------------------------------------------------- members in a state
 
 
-def _is_minimum_needed(
-    term: Term, before: PartitionLeadership | None, change: LeadershipChange
-) -> bool:
+def _is_minimum_needed(term: Term, before: PartitionLeadership, change: LeadershipChange) -> bool:
     """Return whether the next ELR depends on min.insync.replicas."""
-    is_decided = not term.toggles.eligible_leader_replicas or change.elr is not None
-    return not is_decided and before is not None and _leaves_one(before, change.isr)
+    is_open = term.toggles.eligible_leader_replicas and change.elr is None
+    return is_open and _leaves_one(before, change.isr)
 
 
 def _leaves_one(before: PartitionLeadership, isr: Brokers) -> bool:
+    """Return whether a member of the ISR or ELR is not in the next ISR."""
     return not set(before.isr + before.elr) <= set(isr)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from threading import Lock
 from typing import Annotated
@@ -59,6 +58,14 @@ def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:
     )
 
 
+class _Server(ThreadingHTTPServer):
+    """Says nothing of a client that leaves in the middle of its request, or of the answer."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPServer:
     """Return a server that answers GET /metrics with a new text, made one at a time.
 
@@ -82,14 +89,13 @@ def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPSe
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
-            with suppress(ConnectionError):  # the client has left
-                self.end_headers()
-                self.wfile.write(body)
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Log nothing: a scrape every few seconds is no progress."""
 
     try:
-        return ThreadingHTTPServer((host, port), Handler)
+        return _Server((host, port), Handler)
     except OSError as error:
         raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,11 +17,11 @@ from highwater.commands.logs import find_node
 from highwater.durations import seconds
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, say
+from highwater.waiting import NeverHappened, eventually
 from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
 
 LEAD_WITHIN_S = 5.0
-POLL_S = 0.1
 WITHIN_S = 60
 """Longer than a broker asks the controller for its shutdown, by its settings."""
 
@@ -74,12 +74,15 @@ def shutdown_broker(
 
 def _moved(cluster: Cluster, before: Look, broker: int) -> list[Moved]:
     """Look until others lead all that the broker led, LEAD_WITHIN_S at most."""
-    deadline = time.monotonic() + LEAD_WITHIN_S
-    while True:
-        moved = moved_from(before, look_at(cluster), broker)
-        if all(each.leader is not None for each in moved) or time.monotonic() > deadline:
-            return moved
-        time.sleep(POLL_S)
+    moved: list[Moved] = []
+
+    def all_are_led() -> bool:
+        moved[:] = moved_from(before, look_at(cluster), broker)
+        return all(each.leader is not None for each in moved)
+
+    with suppress(NeverHappened):
+        eventually(all_are_led, within=LEAD_WITHIN_S)
+    return moved
 
 
 def moved_from(before: Look, after: Look, broker: int) -> list[Moved]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
+
 from rich.table import Table
 from rich.text import Text
 
@@ -34,11 +36,12 @@ def print_outcome(verdict: Verdict, all_are: str, where: str = "") -> None:
     """
     style = _STYLES[verdict.outcome]
     shown = verdict.reasons[:_MAX_REASONS] if all_are else verdict.reasons
-    for place, reason in enumerate(shown):
+    around = (finding.around for finding in verdict.findings[:_SHOWN_WITH_RECORDS])
+    # The findings are the first reasons.
+    for reason, lines in zip(shown, chain(around, repeat(())), strict=False):
         RESULTS.print(Text(printable(reason), style=style), soft_wrap=True)
-        for finding in verdict.findings[place : place + 1] if place < _SHOWN_WITH_RECORDS else ():
-            for line in finding.around:
-                RESULTS.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
+        for line in lines:
+            RESULTS.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
     more = len(verdict.reasons) - len(shown)
     if more:
         RESULTS.print(Text(f"... and {more} more: all are {printable(all_are)}"), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import urllib.error
 import urllib.request
@@ -182,6 +183,30 @@ def test_a_client_that_says_nothing_keeps_no_other_from_its_metrics() -> None:
                 assert answer.read() == b"one 1\n"
         server.shutdown()
         thread.join(30)
+
+
+@pytest.mark.parametrize("sent", [b"GET /met", b"GET /metrics HTTP/1.0\r\n\r\n"])
+def test_a_client_that_leaves_in_the_middle_leaves_no_traceback(
+    sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    is_made = threading.Event()
+
+    def make_text() -> str:
+        is_made.wait(30)
+        return "one 1\n" * 500_000
+
+    with metrics_server("127.0.0.1", 0, make_text) as server:
+        server.daemon_threads = False  # closing waits for its requests
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        client = socket.create_connection(("127.0.0.1", server.server_port))
+        client.sendall(sent)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()  # a reset
+        is_made.set()
+        server.shutdown()
+        thread.join(30)
+    assert capfd.readouterr().err == ""
 
 
 def test_metrics_are_served_anew_at_each_scrape() -> None:
