@@ -176,6 +176,10 @@ class Ownership:
         if not self._is_current(number, term):
             return
         term.is_loaded = True
+        strays = [each for each in loaded.groups if self.partition_of(each) != number]
+        if strays:
+            what = f"{len(strays)} groups of other partitions, the first {strays[0][:100]!r}"
+            term.partition.trace(EventKind.BAD_INPUT_MET, where="groups' records", what=what)
         if self._cache is not None:
             self._cache.take_over(number, loaded.groups)
         term.partition.trace(

@@ -129,6 +129,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I2": "the kept log lacks what the leader committed in its place",
             "I3": "the kept records differ from the leader's",
             "I4": "such a follower is elected",
+            "L4": "the kept log ends within a batch of the leader's, and never takes that batch",
         },
         in_a_trace="became_follower of the leader that it followed in an epoch before that leader "
         "cut its log (log_truncated), with a log end beyond the cut and no log_truncated of its "
@@ -144,6 +145,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I2": "its fetches count for the ISR, though its log differs",
             "I3": "its records differ under a correct tail",
             "I4": "such a follower is elected",
+            "L4": "its log ends within a batch of the leader's, and never takes that batch",
             "I10": "it is told late to lead an epoch below those of the records that it fetched",
             "I11": "a late StopReplica of an epoch before deletes it once it is in the ISR",
             "I16": "a stale-epoch follower's fetch is counted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from highwater_broker.coordinator.logic.placement import offsets_partition
 from highwater_broker.coordinator.records import encode
 from highwater_broker.coordinator.stored import (
     GroupForgotten,
@@ -45,6 +46,16 @@ def test_the_logs_groups_are_served_once_it_is_read(world: CoordinatorWorld) -> 
     assert world.cache.groups[number]["g"].stored == stored("g", 1)
     (ended,) = world.trace.of("group_load_ended")
     assert (ended["leader_epoch"], ended["groups"], ended["offsets"]) == (5, 1, 2)
+
+
+def test_groups_of_another_partition_are_reported(world: CoordinatorWorld) -> None:
+    """As after a folder was restored under another partition's name."""
+    number = offsets_partition("g", PARTITION_COUNT)
+    world.lead_loaded(world.host(number, [committed("g", 5)]))
+    assert world.trace.of("bad_input_met") == []
+    world.lead_loaded(world.host((number + 1) % PARTITION_COUNT, [committed("g", 7)]))
+    (told,) = world.trace.of("bad_input_met")
+    assert told["what"] == "1 groups of other partitions, the first 'g'"
 
 
 def test_nothing_is_served_while_nobody_says_how_many_partitions_there_are(
