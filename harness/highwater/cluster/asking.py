@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from highwater.cluster.cluster import Cluster
@@ -23,6 +24,22 @@ class NoBrokerAnswers(HarnessError):
     """No broker answered a request; the message says why the last one did not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A response, and the brokers that got the request before and did not answer."""
+
+    response: Any
+    unanswered: tuple[NodeId, ...] = ()
+
+    @property
+    def doubt(self) -> str:
+        """Return why a refusal may be of work that this request has done itself, "" if none."""
+        if not self.unanswered:
+            return ""
+        brokers = ", ".join(str(each) for each in self.unanswered)
+        return f"(sent to broker {brokers} before, without an answer: it may have been done there)"
+
+
 def ask_any(
     cluster: Cluster,
     request: KafkaRequest,
@@ -35,12 +52,24 @@ def ask_any(
         DoesNotFit: no broker was asked.
         NoBrokerAnswers: none did; the request may have been carried out.
     """
+    return ask_in_turn(cluster, request, timeout_s, brokers).response
+
+
+def ask_in_turn(
+    cluster: Cluster,
+    request: KafkaRequest,
+    timeout_s: float,
+    brokers: Sequence[NodeId] | None = None,
+) -> Asked:
+    """As ask_any, with the brokers that may have carried the request out unheard."""
     _check_fits(request)
     why = "the cluster has no such broker"
+    unanswered: list[NodeId] = []
     for broker in cluster.topology.broker_ids if brokers is None else brokers:
         try:
             with WireClient(cluster.external_endpoint(broker), timeout_s=timeout_s) as client:
-                return client.call(request)
+                unanswered.append(broker)
+                return Asked(client.call(request), tuple(unanswered[:-1]))
         except (OSError, ConnectionClosed) as error:
             why = f"broker {broker} does not answer: {error}"
     raise NoBrokerAnswers(why)

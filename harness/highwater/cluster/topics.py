@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from highwater.cluster.asking import ask_any
+from highwater.cluster.asking import Asked, ask_in_turn
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr
 from highwater.errors import HarnessError
@@ -101,9 +101,7 @@ def request_topic(
     Raises:
         TopicRefused: it was not created, or the outcome is unknown.
     """
-    (result,) = _ask(cluster, CreateTopicsRequest((new,), TIMEOUT_MS), brokers).topics
-    if result.error is not ErrorCode.NONE:
-        raise TopicRefused(new.name, result.error, result.message)
+    _refuse(new.name, _ask_in_turn(cluster, CreateTopicsRequest((new,), TIMEOUT_MS), brokers))
 
 
 def expand_topic(
@@ -118,9 +116,7 @@ def expand_topic(
     """
     assignments = None if replicas is None else _node_ids(replicas)
     wanted = PartitionsToCreate(topic, total_count, assignments)
-    (result,) = _ask(cluster, CreatePartitionsRequest((wanted,), TIMEOUT_MS)).topics
-    if result.error is not ErrorCode.NONE:
-        raise TopicRefused(topic, result.error, result.message)
+    _refuse(topic, _ask_in_turn(cluster, CreatePartitionsRequest((wanted,), TIMEOUT_MS)))
 
 
 def delete_topic(
@@ -134,7 +130,20 @@ def delete_topic(
 
 
 def _ask(cluster: Cluster, request: KafkaRequest, brokers: Sequence[NodeId] | None = None) -> Any:
-    return ask_any(cluster, request, TIMEOUT_MS / 1000 + 5, brokers)
+    return _ask_in_turn(cluster, request, brokers).response
+
+
+def _ask_in_turn(
+    cluster: Cluster, request: KafkaRequest, brokers: Sequence[NodeId] | None = None
+) -> Asked:
+    return ask_in_turn(cluster, request, TIMEOUT_MS / 1000 + 5, brokers)
+
+
+def _refuse(topic: str, asked: Asked) -> None:
+    (result,) = asked.response.topics
+    if result.error is not ErrorCode.NONE:
+        message = f"{result.message or ''} {asked.doubt}".strip()
+        raise TopicRefused(topic, result.error, message)
 
 
 def _node_ids(replicas: Assignments) -> tuple[tuple[NodeId, ...], ...]:
