@@ -381,6 +381,9 @@ def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     if not given.may_lose:
         wished[_MINIMUM] = "1"  # with two, those that lag are eligible to lead (KIP-966)
     steps = [Step(at_ms, f.ChangeConfig(topic.name, *wish)) for wish in wished.items()]
+    if not given.may_lose and draw.chance(0.5):
+        plan = _with_steps(plan, steps)
+        return _alone_while_replicas_move(plan, draw, at_ms // 2)
     alone = When(Observed.ISR_IS_LEADER, partition=at, then_after_ms=draw.of((1, 100)))
     if draw.chance(0.8):
         away = f.Cut(leader, f.ANY, "replication", True, draw.of((2_500, 4_000)))
@@ -393,6 +396,29 @@ def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     then = When(alone.state, partition=at, then_after_ms=draw.of((150, 400)))
     kill = f.Kill(leader, draw.of((800, 2_500)))
     steps.append(Step(killed_ms, kill, draw.of((None, then, then))))
+    return _with_steps(plan, steps)
+
+
+def _alone_while_replicas_move(plan: Plan, draw: Draw, at_ms: int) -> Plan:
+    """The only replica in sync dies after its partition's replicas began to move.
+
+    One that the move adds is empty, another may have most records, and anybody may lead.
+    """
+    topic, *others = plan.workload.topics
+    brokers = tuple(draw.shuffled(tuple(range(plan.topology.brokers))))
+    # One broker has no replica before the move.
+    factor = max(2, min(topic.replication_factor, len(brokers) - 1))
+    at = f"{topic.name}-0"
+    leader = f"leader of {at}"
+    alone = When(Observed.ISR_IS_LEADER, partition=at, then_after_ms=1)
+    soon_ms = draw.of((1, 60, 200))
+    begun = When(Observed.EVENT, partition=at, event="reassignment_begun", then_after_ms=soon_ms)
+    steps = [
+        Step(at_ms + 100, f.Cut(leader, f.ANY, "replication", True, 6_000)),
+        Step(at_ms + 101, f.MoveReplicas(topic.name, brokers[:factor], 0), alone),
+        Step(at_ms + 102, f.Kill(leader, draw.of((2_500, 4_000))), begun),
+    ]
+    plan = _with_topics(plan, replace(topic, replication_factor=factor), *others)
     return _with_steps(plan, steps)
 
 
