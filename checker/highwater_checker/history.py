@@ -200,7 +200,7 @@ class OpenOperations:
     def is_unmatched(self, event: HistoryEvent) -> bool:
         """Return whether the process's next event has no counterpart: an outcome that had not
         begun, a second outcome, an invoke while another of its operation_id has no outcome, an
-        acknowledgement without an offset, or one of another record than was sent."""
+        acknowledgement without an offset, or the outcome of another record than was sent."""
         if event.function not in BEGUN_FIRST:
             return False
         if _lacks_its_offset(event, gets_offsets=self._gets_offsets):
@@ -215,10 +215,9 @@ class OpenOperations:
 
 
 def _is_of_another(outcome: HistoryEvent, begun: HistoryEvent) -> bool:
-    """Return whether an acknowledgement names another record than was sent."""
-    is_acknowledgement = outcome.function == SEND and outcome.type is OperationType.OK
+    """Return whether a send's outcome names another record than was sent."""
     is_same = (outcome.topic, outcome.value) == (begun.topic, begun.value)
-    return is_acknowledgement and not is_same
+    return outcome.function == SEND and not is_same
 
 
 def _lacks_its_offset(event: HistoryEvent, *, gets_offsets: bool) -> bool:

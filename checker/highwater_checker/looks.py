@@ -27,6 +27,19 @@ class Look:
     time_ns: Int64
     nodes: Mapping[int, NodeSnapshot | None]
 
+    def __post_init__(self) -> None:
+        """Refuse a snapshot of another node, and a replica that a node has twice.
+
+        Raises:
+            ValueError: there is one.
+        """
+        for node, snapshot in self.nodes.items():
+            if snapshot is None:
+                continue
+            places = {replica.topic_partition for replica in snapshot.replicas}
+            if snapshot.node_id != node or len(places) < len(snapshot.replicas):
+                raise ValueError(f"node {node} reported {snapshot.node_id}, or a replica twice")
+
 
 @dataclass(frozen=True, slots=True)
 class Leadership:

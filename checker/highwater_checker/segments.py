@@ -43,19 +43,34 @@ class Batch:
     leader_epoch: int
     data: bytes
 
-    def records(self) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-        """Yield (offset, key, value) of each record.
+    def records(
+        self, *, at_every_offset: bool = False
+    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """Yield (offset, key, value) of each record, ascending.
+
+        at_every_offset: whether each offset must have a record, as in a log that is not compacted.
 
         Raises:
-            UnreadableRecords: the bytes are no records, or cannot be unpacked.
+            UnreadableRecords: the bytes are no records, cannot be unpacked, or have other offsets
+            than the batch's.
         """
+        due = self.base_offset
         try:
             for batch in MemoryRecords(unpacked(self.data)):
                 for record in batch:
+                    is_due = record.offset == due or (record.offset > due and not at_every_offset)
+                    if not is_due or record.offset >= self.next_offset:
+                        raise UnreadableRecords(f"{self}: a record at {record.offset}")
+                    due = record.offset + 1
                     yield record.offset, record.key, record.value
         except _UNDECODABLE as error:
             what = f"batch at {self.base_offset}: {type(error).__name__}: {error}"
             raise UnreadableRecords(what) from error
+        if at_every_offset and due != self.next_offset:
+            raise UnreadableRecords(f"{self}: its records end at {due}")
+
+    def __str__(self) -> str:
+        return f"batch at {self.base_offset}, which ends at {self.next_offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +91,30 @@ class ReplicaLog:
         return self.batches[-1].next_offset if self.batches else self.log_start_offset
 
 
-def read_batches(folder: Path) -> tuple[Batch, ...]:
+def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...]:
     """Return all batches in a partition's folder, in the order of its segments.
+
+    is_compacted: whether its topic is, see batches_in.
 
     Raises:
         DamagedLog: a torn or corrupt batch, or offsets that overlap or leave a gap.
         OSError: the folder, or a segment, cannot be read.
     """
-    return batches_in(
+    found = (
         (text_of(path.name), read_whole(path))
         for path in sorted(folder.iterdir())
         if path.name.endswith(".log")
     )
+    return batches_in(found, is_compacted=is_compacted)
 
 
-def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
+def batches_in(
+    segments: Iterable[tuple[str, bytes]], *, is_compacted: bool = True
+) -> tuple[Batch, ...]:
     """Return all batches of a log's segments (name, content), which ascend.
 
-    A segment that lies within the one before it, and where that ends the next one begins, was
-    compacted with others into that one: a stop may leave its file.
+    is_compacted: a segment that lies within the one before it, and where that ends the next one
+    begins, was compacted with others into that one: a stop may leave its file.
 
     Raises:
         DamagedLog: see read_batches.
@@ -105,7 +125,7 @@ def batches_in(segments: Iterable[tuple[str, bytes]]) -> tuple[Batch, ...]:
         later = [_base_offset(each) for each, _ in found[number + 1 :]]
         end = batches[-1].next_offset if batches else 0
         own = list(_batches_of(name, data))
-        if _base_offset(name) < end and end in later:
+        if is_compacted and _base_offset(name) < end and end in later:
             continue
         for batch in own:
             if batches and batch.base_offset != batches[-1].next_offset:

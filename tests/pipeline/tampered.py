@@ -34,10 +34,12 @@ from tests.pipeline.tampering import (
     FORGOTTEN,
     GONE_0,
     GONE_1,
+    MORE_OFFSETS,
     OTHER_SECOND,
     PASS,
     SECOND,
     THIRD,
+    TWO_AT_ONE_OFFSET,
     UNKNOWN,
     acknowledged_as_another,
     acknowledging,
@@ -45,12 +47,14 @@ from tests.pipeline.tampering import (
     committing,
     coordinating,
     ending_with,
+    failed_as_another,
     fetched,
     first_then,
     followed_below,
     group_changed,
     having,
     having_edited,
+    holding,
     holding_offsets,
     lacking,
     listing,
@@ -64,6 +68,7 @@ from tests.pipeline.tampering import (
     of_members,
     of_three_nodes,
     promising,
+    reported_by,
     requiring,
     silent_at_the_end,
     started_above,
@@ -73,10 +78,12 @@ from tests.pipeline.tampering import (
     unsent,
     up_again,
     watching,
+    with_a_segment_within,
     with_carriage_returns,
     with_states,
     with_strange_functions,
     without_a_clock,
+    without_its_topology,
 )
 from tests.support.run_on_disk import SENT, history_line
 
@@ -100,6 +107,7 @@ MADE, REFUSED = EventKind.PARTITION_STATE_CHANGED, EventKind.TRANSITION_REFUSED
 ONLINE = {"from_state": "NewPartition", "to_state": "OnlinePartition"}
 UNMADE = {"from_state": "NonExistentPartition", "to_state": "OnlinePartition"}
 CUT = EventKind.LOG_TRUNCATED
+ZERO = Offset(0)
 OF_CUT = {"from_offset": 2, "high_watermark": 1, "reason": "leader epoch"}
 STRANGER = Finding("I5", "the simulator saw it", "t", 0)
 OUTCOME = history_line(OperationType.OK)
@@ -174,6 +182,20 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "replica-that-nobody-told-of": (looking(assigned_replicas=EVERYONE), UNKNOWN),
     "log-that-starts-late": (looking(log_start_offset=Offset(1)), UNKNOWN),
     "records-that-do-not-decode": (undecodable, UNKNOWN),
+    "two-records-at-one-offset": (holding(TWO_AT_ONE_OFFSET), FAIL),
+    "fewer-records-than-offsets": (holding(MORE_OFFSETS), FAIL),
+    "segment-within-another": (with_a_segment_within, FAIL),
+    "failed-as-another-record": (failed_as_another, UNKNOWN),
+    "snapshot-of-another-node": (reported_by(7), UNKNOWN),
+    "replica-twice-in-a-snapshot": (reported_by(1, times=2), UNKNOWN),
+    "snapshot-of-its-node": (reported_by(1), PASS),
+    "no-topology": (without_its_topology, UNKNOWN),
+    "leads-beyond-64-bits": (
+        also_traced(
+            "broker-2-1", of_broker_2(EventKind.BECAME_LEADER, ZERO, isr=[2], high_watermark=2**63)
+        ),
+        UNKNOWN,
+    ),
     "deleted-without-a-clock": (without_a_clock, UNKNOWN),
     "states-changed": (with_states(MADE, **ONLINE), PASS),
     "states-changed-as-no-table-has": (with_states(MADE, **UNMADE), FAIL),

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import (
     COMMIT,
@@ -36,17 +38,19 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.evidence_files import written_files
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import Offset, TopicPartition
+from highwater_core.ids import NodeId, Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import encode_event
 from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import build_batch
-from tests.support.batches import without_records
+from tests.support.batches import changed, without_records
 from tests.support.made_again import write_made_again
 from tests.support.run_on_disk import READ, SENT, broker, group_line, history_line, segment, write
 
 BROKERS = {node: broker(node) for node in (0, 1)}
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+LAST_DELTA_AT = 23
+"""Where a batch has its last record's offset, less the first one's."""
 
 
 def promises(folder: Path) -> Promises:
@@ -136,6 +140,62 @@ def undecodable(folder: Path) -> None:
     """The follower's batch has a right CRC, and no records."""
     batch = build_batch([(None, b"v0", 1_000)], 0, 0)
     segment(folder, 1).write_bytes(without_records(batch))
+
+
+TWO_AT_ONE_OFFSET = changed(
+    build_batch([(None, b"xx", 1_000), (None, b"v0", 1_000)], 0, 0), LAST_DELTA_AT, ">i", 0
+)
+"""Two records in the offsets of one; brokers do not decode them."""
+MORE_OFFSETS = changed(build_batch([(None, b"v0", 1_000)], 0, 0), LAST_DELTA_AT, ">i", 2**31 - 1)
+"""One record in 2^31 offsets."""
+
+
+def holding(batch: bytes) -> Callable[[Path], None]:
+    """Both replicas hold the batch."""
+
+    def tamper(folder: Path) -> None:
+        for node in BROKERS:
+            segment(folder, node).write_bytes(batch)
+
+    return tamper
+
+
+def with_a_segment_within(folder: Path) -> None:
+    """Both logs end with a segment that lies within the one before it, as compaction leaves it."""
+    for node in BROKERS:
+        name = segment(folder, node).with_name("00000000000000000001.log")
+        for path in (segment(folder, node), name):
+            path.write_bytes(build_batch([(None, b"v0", 1_000), (None, b"v1", 1_000)], 0, 0))
+        name.with_name("00000000000000000002.log").write_bytes(b"")
+
+
+def failed_as_another(folder: Path) -> None:
+    """A stored record was said never to have been sent; the line has another record's value."""
+    begun = history_line(OperationType.INVOKE, 1)
+    failed = history_line(OperationType.FAIL, 1).replace(b'"v1"', b'"v7"')
+    unsent("v1")(folder)
+    write(folder / "history" / "p0.jsonl", SENT + begun + failed)
+
+
+def reported_by(node: int, times: int = 1) -> Callable[[Path], None]:
+    """At the end broker 1's snapshot is of that node, and has its replica that many times."""
+
+    def tamper(folder: Path) -> None:
+        odd = replace(BROKERS[1], node_id=NodeId(node), replicas=BROKERS[1].replicas * times)
+        text = encode_look(Look(99, BROKERS)).replace(
+            msgspec.json.encode(BROKERS[1]), msgspec.json.encode(odd)
+        )
+        for name in (names.LOOKS, FINAL_LOOK.name):
+            write(folder / name, text + b"\n")
+
+    return tamper
+
+
+def without_its_topology(folder: Path) -> None:
+    """A run had a node that its final look lacks, and listed its files; the topology is gone."""
+    of_three_nodes(folder)
+    listing(folder)
+    (folder / TOPOLOGY.name).unlink()
 
 
 def without_a_clock(folder: Path) -> None:

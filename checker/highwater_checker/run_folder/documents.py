@@ -20,6 +20,7 @@ from highwater_checker.verdict import Requirement, Verdict
 from highwater_core.numbers import Int32, Int64
 
 T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 FORMAT_VERSION = 2
 """Of promises.json, and so of the folder. From version 2 on, the intents have a line for each start
@@ -86,8 +87,8 @@ class RunTopology:
     their settings.
     """
 
-    brokers: Int32 | None = None
-    controllers: Int32 | None = None
+    brokers: Count | None = None
+    controllers: Count | None = None
     preset: str | None = None
     toggles: Mapping[str, str | bool] = field(default_factory=dict)
     broker_settings: Mapping[str, Any] = field(default_factory=dict)

@@ -17,13 +17,16 @@ from highwater_checker.run_folder.documents import (
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
+    TOPOLOGY,
     WATCHED,
     WrittenFile,
 )
 from highwater_checker.run_folder.files import sha256_of, text_of
 
 _PATTERNS = (
-    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, PROMISES, REQUIREMENTS, WATCHED)),
+    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, PROMISES, REQUIREMENTS)),
+    TOPOLOGY.name,
+    WATCHED.name,
     names.LOOKS,
     names.PROBES,
     names.INTENTS,
@@ -32,6 +35,8 @@ _PATTERNS = (
     f"{names.SEGMENTS}/*/*/*.log",
 )
 """The files that a verdict is made from; promises.json names the list, and is written before."""
+_LISTED_LATER = (TOPOLOGY.name,)
+"""Files that lists of the same format may lack, since the first of them did."""
 
 
 def written_files(folder: Path) -> dict[str, WrittenFile]:
@@ -70,7 +75,8 @@ def not_as_written(
         elif isinstance(as_written, WrittenFile) and as_written.sha256 != _digest(folder / name):
             yield f"{name}: its content is not as it was written"
     if any(isinstance(each, WrittenFile) for each in written.values()):
-        added = (name for name in _names_in(folder) if name not in written)
+        known = {*written, *_LISTED_LATER}
+        added = (name for name in _names_in(folder) if name not in known)
         yield from (f"{text_of(name)} was not there when the run ended" for name in added)
 
 

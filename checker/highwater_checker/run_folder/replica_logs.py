@@ -112,7 +112,8 @@ def read_replica_logs(
     for at, asked in asked_replicas(final_look, promises).items():
         logs = []
         for broker, replica in asked.hosted.items():
-            batches = _batches_of(segments_folder, at, broker, damage, unread)
+            is_compacted = at.topic in compacted
+            batches = _batches_of(segments_folder, at, broker, is_compacted, damage, unread)
             if batches is None:
                 continue
             logs.append(
@@ -123,7 +124,7 @@ def read_replica_logs(
                     batches=batches,
                     high_watermark=replica.high_watermark,
                     log_start_offset=replica.log_start_offset,
-                    is_compacted=at.topic in compacted,
+                    is_compacted=is_compacted,
                 )
             )
         found[at] = tuple(logs)
@@ -135,6 +136,7 @@ def _batches_of(
     segments_folder: Path,
     at: TopicPartition,
     broker: int,
+    is_compacted: bool,
     damage: list[Finding],
     unread: list[str],
 ) -> tuple[Batch, ...] | None:
@@ -144,9 +146,9 @@ def _batches_of(
         unread.append(f"{at} of broker {broker}: it has no folder")
         return None
     try:
-        batches = read_batches(folder)
+        batches = read_batches(folder, is_compacted=is_compacted)
         for batch in batches:
-            for _ in batch.records():
+            for _ in batch.records(at_every_offset=not is_compacted):
                 pass
     except UnreadableRecords as error:
         unread.append(f"{at} of broker {broker}: {error}")

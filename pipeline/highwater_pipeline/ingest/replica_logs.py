@@ -12,12 +12,22 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
+from highwater_checker.run_folder.documents import PROMISES
+from highwater_checker.run_folder.replica_logs import compacted_topics
+from highwater_checker.run_folder.small_files import read_document
 from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.ingest.decoding import Row, decoded
-from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory, ReplicaFolder
+from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory
 from highwater_pipeline.tables import RECORDS, REPLICAS
 
 REPLICA = ["run_id", "topic", "partition", "broker"]
@@ -37,6 +47,7 @@ _FOLDERS = StructType(
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
         StructField("broker", IntegerType()),
+        StructField("is_compacted", BooleanType()),
     ]
 )
 _LOG = StructType(
@@ -60,14 +71,15 @@ def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> 
         unread: why the log could not be read whole, though it may be sound; else null.
     tasks: at most so many tasks read the replicas.
     """
-    folders = [_cells(run, each) for run in runs for each in run.replicas]
+    folders = [cells for run in runs for cells in _folders_of(run)]
     rows = [tuple(cells[name] for name in _FOLDERS.names) for cells in folders]
     return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA, tasks)
 
 
-def rows_of_replica(run: Inventory, replica: ReplicaFolder) -> Iterator[Row]:
-    """Yield one replica's rows of decoded_logs."""
-    return _rows(_cells(run, replica))
+def rows_of_replicas(run: Inventory) -> Iterator[Row]:
+    """Yield the rows of decoded_logs of one run."""
+    for folder in _folders_of(run):
+        yield from _rows(folder)
 
 
 def records_of(logs: DataFrame) -> DataFrame:
@@ -146,23 +158,27 @@ def not_copied(logs: DataFrame, asked: DataFrame) -> DataFrame:
     )
 
 
-def _cells(run: Inventory, replica: ReplicaFolder) -> Row:
-    return {
-        "run_id": run.run_id,
-        "folder": str(run.folder / replica.path),
-        "topic": replica.topic,
-        "partition": replica.partition,
-        "broker": replica.broker,
-    }
+def _folders_of(run: Inventory) -> Iterator[Row]:
+    compacted = compacted_topics(read_document(PROMISES, run.folder, []))
+    for replica in run.replicas:
+        yield {
+            "run_id": run.run_id,
+            "folder": str(run.folder / replica.path),
+            "topic": replica.topic,
+            "partition": replica.partition,
+            "broker": replica.broker,
+            "is_compacted": replica.topic in compacted,
+        }
 
 
 def _rows(folder: Row) -> Iterator[Row]:
     replica = {name: folder[name] for name in REPLICA}
     log: dict[str, Any] = {"end_offset": None, "batches": 0, "damage": None, "unread": None}
     try:
-        batches = read_batches(Path(folder["folder"]))
+        is_compacted = folder["is_compacted"]
+        batches = read_batches(Path(folder["folder"]), is_compacted=is_compacted)
         for batch in batches:
-            yield from _records(replica, batch)
+            yield from _records(replica, batch, is_compacted=is_compacted)
     except DamagedLog as error:
         log["damage"] = str(error)
     except (UnreadableRecords, OSError) as error:
@@ -173,14 +189,14 @@ def _rows(folder: Row) -> Iterator[Row]:
     yield {**replica, "log": log}
 
 
-def _records(replica: Row, batch: Batch) -> Iterator[Row]:
+def _records(replica: Row, batch: Batch, *, is_compacted: bool) -> Iterator[Row]:
     """Yield the batch's rows of RECORDS.
 
     Records of the brokers' own topics are binary: their bytes that are no UTF-8 stay different.
     """
     batch_crc = zlib.crc32(batch.data)
     errors = "backslashreplace" if replica["topic"] in INTERNAL_TOPICS else "replace"
-    for offset, key, value in batch.records():
+    for offset, key, value in batch.records(at_every_offset=not is_compacted):
         yield {
             **replica,
             "offset": offset,

@@ -26,7 +26,7 @@ from highwater_pipeline.ingest.replica_logs import (
     HOSTED,
     NOT_COPIED,
     NOT_KNOWN,
-    rows_of_replica,
+    rows_of_replicas,
 )
 from highwater_pipeline.ingest.taking_in import Counts, kind_of, line_files_of, whole_files_of
 from highwater_pipeline.tables import (
@@ -86,8 +86,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
     is_look = pc.is_null(seen["topic"])
     looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))
     told: list[Row] = []
-    found = (row for each in run.replicas for row in rows_of_replica(run, each))
-    records = _table(RECORDS, _aside(found, "log", told))
+    records = _table(RECORDS, _aside(rows_of_replicas(run), "log", told))
     logs = [log for log in told if log["unread"] is None]
     asked = _asked(looks.filter(looks["is_final"]).to_pylist(), documents.row)
     quarantine += _unread(told)

@@ -8,12 +8,12 @@ import pytest
 
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.json_lines import DamagedLines
+from highwater_core.numbers import Int64
 from highwater_core.traces import READ_DETAILS, READ_FIELDS, decode_events, encode_event
 
 STARTED = TraceEvent(1, 3, 2, 0, EventKind.NODE_STARTED)
-SOUND = {int: 7, str: "x", list[int]: [1, 2], list[str]: ["t"]}
-WRONG = {int: True, str: None, list[int]: [1, "2"], list[str]: [1]}
-
+SOUND = {Int64: 7, str: "x", list[Int64]: [1, 2], list[str]: ["t"]}
+WRONG = {Int64: 2**63, str: None, list[Int64]: [1, -(2**63) - 1], list[str]: [1]}
 
 PLACE = {"topic": "t", "partition": 0, "leader_epoch": 1, "offset": 2}
 
