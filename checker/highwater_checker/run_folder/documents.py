@@ -17,7 +17,7 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.files import read_whole
 from highwater_checker.verdict import Requirement, Verdict
-from highwater_core.numbers import Int32, Int64
+from highwater_core.numbers import Int64
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from highwater_chaos.plan import Expected, Step
 from highwater_chaos.words import say_step
-from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.verdict import Outcome, Requirement
+from highwater_core.events import TraceEvent
 from highwater_simulator.runner import SHRINKING_PROBED, RunResult
 from highwater_simulator.search import Found, explained, find
 
@@ -26,7 +28,7 @@ def watched(result: RunResult) -> CheckResult:
     return CheckResult(
         CHECK,
         result.events,
-        () if found is None else (_finding(found),),
+        () if found is None else (_finding(found, result),),
         noted=tuple(flags.items()),
     )
 
@@ -77,8 +79,16 @@ def expected_of(found: Found | None, bug: str) -> Expected:
     return Expected(Outcome.FAIL.value, found.violation.invariant, found.rows, bug)
 
 
-def _finding(found: Found) -> Finding:
+def _finding(found: Found, result: RunResult) -> Finding:
+    """Return the finding, with the last event on its partition before the violation was seen."""
     violation = found.violation
+    before = [entry.event for entry in result.trace.entries[: violation.trace_length]]
+    on_it = (
+        event
+        for event in reversed(before)
+        if isinstance(event, TraceEvent)
+        and (event.topic or "", event.partition) == (violation.topic, violation.partition)
+    )
     named = f": row {', '.join(map(str, found.rows))} ({', '.join(found.ids)}): {found.evidence}"
     return Finding(
         violation.invariant,
@@ -87,4 +97,5 @@ def _finding(found: Found) -> Finding:
         violation.partition,
         violation.offset,
         rows=found.rows,
+        traced=tuple(Traced.of(event) for event in islice(on_it, 1)),
     )

@@ -109,10 +109,11 @@ class ProgressChecks:
         if counted <= min(leader.log_start_offset, theirs.chain.end_offset):
             return  # the leader has dropped it, and perhaps the follower too since
         if not theirs.holds(mine.chain, counted):
+            differ_at = theirs.chain.first_difference(mine.chain, counted)
             self._report(
                 at,
                 "I16",
-                f"leader {leader_id} counts {counted} as copied by broker {follower_id}, whose "
-                f"log ends at {follower.log_end_offset}",
-                theirs.chain.first_difference(mine.chain, counted),
+                f"leader {leader_id} counts {counted} as copied by broker {follower_id}, whose log "
+                f"ends at {follower.log_end_offset} and differs from {differ_at} on",
+                differ_at,
             )

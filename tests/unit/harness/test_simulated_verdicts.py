@@ -12,6 +12,7 @@ from highwater.search.judging import expected_of, requirements_of, watched
 from highwater.search.plans import NoSuchPlan
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Expected, Plan, PlanTopology, Step
+from highwater_checker.finding import Traced
 from highwater_checker.verdict import Outcome as Judged
 from highwater_checker.verdict import judge
 from highwater_core.config import Preset
@@ -55,6 +56,13 @@ def result_of(
         trace=trace,
         history=[],
     )
+
+
+def test_a_finding_has_the_event_before_it_as_evidence() -> None:
+    (shown,) = watched(result_of(violation=LOSS)).findings
+    assert shown.traced == (Traced(1, 1, 0),)
+    (of_none,) = watched(result_of(violation=replace(LOSS, partition=1))).findings
+    assert of_none.traced == ()
 
 
 @pytest.mark.parametrize(
