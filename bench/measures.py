@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
 from bench.summary import percentile
 
@@ -106,13 +106,25 @@ def create_topic(
     bootstrap: str, partition_count: int, within_s: float = 30.0, replicas: int = REPLICATION
 ) -> str:
     """Create the topic and return its name, without waiting for leaders."""
-    name = f"bench-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
-    topic = NewTopic(
-        name, partition_count, replicas, config={"min.insync.replicas": MIN_INSYNC_REPLICAS}
-    )
-    admin.create_topics([topic], operation_timeout=within_s)[name].result(within_s)
+    (name,) = create_topics(bootstrap, 1, partition_count, within_s, replicas)
     return name
+
+
+def create_topics(
+    bootstrap: str,
+    count: int,
+    partition_count: int,
+    within_s: float = 30.0,
+    replicas: int = REPLICATION,
+) -> list[str]:
+    """Create topics of so many partitions each by one request; return their names."""
+    names = [f"bench-{uuid.uuid4().hex[:8]}" for _ in range(count)]
+    admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+    config = {"min.insync.replicas": MIN_INSYNC_REPLICAS}
+    topics = [NewTopic(name, partition_count, replicas, config=config) for name in names]
+    for created in admin.create_topics(topics, operation_timeout=within_s).values():
+        created.result(within_s)
+    return names
 
 
 def delete_topic(bootstrap: str, topic: str, within_s: float = 30.0) -> None:
@@ -127,19 +139,29 @@ def wait_for_full_isr(bootstrap: str, topic: str, within_s: float) -> None:
     Raises:
         TimeoutError: not within the bound.
     """
+    wait_for_full_isrs(bootstrap, [topic], within_s)
+
+
+def wait_for_full_isrs(bootstrap: str, topics: Sequence[str], within_s: float) -> None:
+    """As wait_for_full_isr, of several topics."""
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
+    only = topics[0] if len(topics) == 1 else None
 
     def is_full() -> bool:
         try:
-            found = admin.list_topics(topic, timeout=2).topics[topic].partitions
+            found = admin.list_topics(only, timeout=2).topics
         except KafkaException:
             return False
-        return bool(found) and all(
-            partition.leader >= 0 and len(partition.isrs) == REPLICATION
-            for partition in found.values()
-        )
+        return all(topic in found and _is_full(found[topic]) for topic in topics)
 
-    wait_until(is_full, within_s, f"a full ISR of {topic}")
+    wait_until(is_full, within_s, f"a full ISR of {len(topics)} topics, the first {topics[0]}")
+
+
+def _is_full(topic: TopicMetadata) -> bool:
+    return bool(topic.partitions) and all(
+        partition.leader >= 0 and len(partition.isrs) == REPLICATION
+        for partition in topic.partitions.values()
+    )
 
 
 def leader_of(bootstrap: str, topic: str, partition: int = 0) -> int:
@@ -149,9 +171,18 @@ def leader_of(bootstrap: str, topic: str, partition: int = 0) -> int:
 
 def leaders_of(bootstrap: str, topic: str) -> dict[int, int]:
     """Return each partition's leader by the metadata; -1 when there is none."""
+    return leaders_of_all(bootstrap, [topic])[topic]
+
+
+def leaders_of_all(bootstrap: str, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+    """Return each partition's leader by the metadata, by topic; -1 when there is none."""
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
-    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
-    return {number: int(partition.leader) for number, partition in found.items()}
+    only = topics[0] if len(topics) == 1 else None
+    found = admin.list_topics(only, timeout=10).topics
+    return {
+        topic: {number: int(each.leader) for number, each in found[topic].partitions.items()}
+        for topic in topics
+    }
 
 
 def produce_one(bootstrap: str, topic: str, within_s: float = 30.0) -> None:

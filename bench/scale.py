@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -53,12 +54,15 @@ MEASURES = (
     Measure("returned", "broker registered again, to the last full ISR", "s"),
     Measure("elected", "controller dead, to a record in a new topic", "s"),
 )
+Place = tuple[str, int]
+"""Topic and partition."""
 MARKS = "<!-- bench scale: begin -->", "<!-- bench scale: end -->"
 
 
 def bench(
     kafka: Annotated[bool, typer.Option("--kafka", help="Apache Kafka too, in turns.")] = False,
-    partitions: Annotated[int, typer.Option(help="Of the topic.", min=3)] = 2_000,
+    partitions: Annotated[int, typer.Option(help="Of all topics together.", min=3)] = 2_000,
+    topics: Annotated[int, typer.Option(help="So many topics, of equal size.", min=1)] = 1,
     repeat: Annotated[int, typer.Option(help="Clusters of each system.", min=1)] = 3,
     into: Annotated[
         Path | None, typer.Option("--markdown", help="Write the table between the file's marks.")
@@ -68,29 +72,34 @@ def bench(
     systems: list[System] = [HighwaterSystem(), *([ApacheKafkaSystem(say)] if kafka else [])]
 
     def measure_and_report(system: System) -> Samples:
-        times_s = measure(system, partitions)
+        times_s = measure(system, topics, partitions // topics)
         for name, value in times_s.items():
             say(f"{system.name}: {name} after {value:.2f} s")
         return {name: (value,) for name, value in times_s.items()}
 
     result = measure_in_turns("scale", systems, repeat, measure_and_report, MEASURES)
     if into is not None:
-        write_between(into, MARKS, _markdown(result, partitions))
+        write_between(into, MARKS, _markdown(result, partitions, topics))
 
 
-def measure(system: System, partitions: int) -> Mapping[str, float]:
-    """Return the seconds of each of MEASURES, in a cluster of its own."""
+def measure(system: System, topic_count: int, partition_count: int) -> Mapping[str, float]:
+    """Return the seconds of each of MEASURES, in a cluster of its own.
+
+    partition_count: of each topic.
+    """
     system.start(SESSION_TIMEOUT_MS)
     try:
         with zookeeper_of(system) as zookeeper:
             began_s = time.monotonic()
-            topic = measures.create_topic(system.bootstrap, partitions, WITHIN_S)
-            _await_led(system, BROKERS, topic, range(partitions))
-            measures.wait_for_full_isr(system.bootstrap, topic, WITHIN_S)
+            topics = measures.create_topics(
+                system.bootstrap, topic_count, partition_count, WITHIN_S
+            )
+            _await_led(system, BROKERS, list(product(topics, range(partition_count))))
+            measures.wait_for_full_isrs(system.bootstrap, topics, WITHIN_S)
             created_s = time.monotonic() - began_s
             lost = next(each for each in BROKERS if each != _controller(zookeeper))
-            moved_s = _measure_death(system, zookeeper, topic, lost)
-            returned_s = _measure_return(system, zookeeper, topic, lost)
+            moved_s = _measure_death(system, zookeeper, topics, lost)
+            returned_s = _measure_return(system, zookeeper, topics, lost)
             elected_s = _measure_controller(system, zookeeper)
     finally:
         system.stop()
@@ -102,26 +111,34 @@ def measure(system: System, partitions: int) -> Mapping[str, float]:
     }
 
 
-def _measure_death(system: System, zookeeper: KazooClient, topic: str, lost: int) -> float:
+def _measure_death(
+    system: System, zookeeper: KazooClient, topics: Sequence[str], lost: int
+) -> float:
     survivors = [each for each in BROKERS if each != lost]
-    leaders = measures.leaders_of(system.bootstrap, topic)
-    led = [partition for partition, leader in leaders.items() if leader == lost]
+    led = [
+        (topic, partition)
+        for topic, leaders in measures.leaders_of_all(system.bootstrap, topics).items()
+        for partition, leader in leaders.items()
+        if leader == lost
+    ]
     with ThreadPoolExecutor(1) as pool:
         gone = pool.submit(await_gone, zookeeper, znodes.broker_path(NodeId(lost)), WITHIN_S)
         system.kill_broker(lost)
         began_s = gone.result()
-    _await_led(system, survivors, topic, led)
+    _await_led(system, survivors, led)
     return time.monotonic() - began_s
 
 
-def _measure_return(system: System, zookeeper: KazooClient, topic: str, lost: int) -> float:
+def _measure_return(
+    system: System, zookeeper: KazooClient, topics: Sequence[str], lost: int
+) -> float:
     system.start_broker(lost)
     _await(
         lambda: zookeeper.exists(znodes.broker_path(NodeId(lost))) is not None,
         f"broker {lost} is back",
     )
     began_s = time.monotonic()
-    measures.wait_for_full_isr(system.bootstrap, topic, WITHIN_S)
+    measures.wait_for_full_isrs(system.bootstrap, topics, WITHIN_S)
     return time.monotonic() - began_s
 
 
@@ -168,39 +185,38 @@ def _await_other_owner(zookeeper: KazooClient, active: int) -> float:
     return time.monotonic()
 
 
-def _await_led(
-    system: System, brokers: Sequence[int], topic: str, partitions: Sequence[int]
-) -> None:
+def _await_led(system: System, brokers: Sequence[int], partitions: Sequence[Place]) -> None:
     """Return once each partition is served by a leader among these brokers."""
     missing = set(partitions)
 
     def all_led() -> bool:
         for broker in brokers:
             if missing:
-                missing.difference_update(_served(system.endpoint(broker), topic, sorted(missing)))
+                missing.difference_update(_served(system.endpoint(broker), sorted(missing)))
         return not missing
 
-    _await(all_led, f"leaders of all partitions of {topic}")
+    _await(all_led, f"leaders of all {len(partitions)} partitions")
 
 
-def _served(endpoint: Endpoint, topic: str, partitions: Sequence[int]) -> list[int]:
+def _served(endpoint: Endpoint, partitions: Sequence[Place]) -> list[Place]:
     """Return the partitions that the broker serves as their leader."""
-    asked = tuple(ListOffsetsPartition(topic, each, LATEST_TIMESTAMP) for each in partitions)
+    asked = tuple(ListOffsetsPartition(*each, LATEST_TIMESTAMP) for each in partitions)
     try:
         with WireClient(endpoint) as client:
             found = client.call(ListOffsetsRequest(CONSUMER, asked)).partitions
     except (OSError, ConnectionClosed):
         return []
-    return [each.partition for each in found if each.error is ErrorCode.NONE]
+    return [(each.topic, each.partition) for each in found if each.error is ErrorCode.NONE]
 
 
 def _await(holds: Callable[[], bool], what: str) -> None:
     measures.wait_until(holds, WITHIN_S, what)
 
 
-def _markdown(result: Result, partitions: int) -> str:
+def _markdown(result: Result, partitions: int, topics: int) -> str:
+    many = "" if topics == 1 else f" in {topics} topics"
     lines = [
-        f"Measured {result.date}, {partitions:,} partitions. Cells: min / median / max (n).",
+        f"Measured {result.date}, {partitions:,} partitions{many}. Cells: min / median / max (n).",
         "",
         machine_line(result.machine),
         "",
