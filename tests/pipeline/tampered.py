@@ -67,6 +67,7 @@ from tests.pipeline.tampering import (
     of_broker_2,
     of_members,
     of_three_nodes,
+    promised_twice,
     promising,
     reported_by,
     requiring,
@@ -117,6 +118,7 @@ EVERYONE = (NodeId(0), NodeId(1), NodeId(2))
 TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "no-promises": (lacking(PROMISES.name), UNKNOWN),
     "promises-of-a-later-format": (promising(format_version=99), UNKNOWN),
+    "producer-promised-twice": (promised_twice, UNKNOWN),
     "promises-cut-off": (having(PROMISES.name, b"{"), UNKNOWN),
     "no-requirements": (lacking(REQUIREMENTS.name), UNKNOWN),
     "requirement-met": (requiring("a step was done", True), PASS),

@@ -110,6 +110,13 @@ def promising(**changed: Any) -> Callable[[Path], None]:
     return lambda folder: promise(folder, **changed)
 
 
+def promised_twice(folder: Path) -> None:
+    """A producer is promised with acks=1, and with acks=all."""
+    path = folder / PROMISES.name
+    promise(folder, producers=(PromisedProducer("p0", acks=1), PromisedProducer("p1")))
+    path.write_bytes(path.read_bytes().replace(b'"p1"', b'"p0"'))
+
+
 def requiring(name: str, met: bool) -> Callable[[Path], None]:
     required = (Requirement(name, met, "that was seen"),)
     return having(REQUIREMENTS.name, REQUIREMENTS.encode(required))

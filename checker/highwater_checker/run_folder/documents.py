@@ -189,6 +189,16 @@ class Promises:
     writers_are_known: bool = False
     format_version: int = FORMAT_VERSION
 
+    def __post_init__(self) -> None:
+        """Refuse two promises to one producer, whose acks may differ.
+
+        Raises:
+            ValueError: there are.
+        """
+        clients = [producer.client for producer in self.producers]
+        if len(set(clients)) < len(clients):
+            raise ValueError(f"a producer is promised twice: {clients}")
+
 
 @dataclass(frozen=True, slots=True)
 class Excused:
