@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from highwater_checker.run_folder.documents import (
     REQUIREMENTS,
     WATCHED,
     PromisedGroup,
+    PromisedProducer,
     PromisedTopic,
 )
 from highwater_core.events import EventKind
@@ -42,6 +44,8 @@ from tests.pipeline.tampering import (
     acknowledged_as_another,
     acknowledging,
     also_traced,
+    beginning_at,
+    being,
     committing,
     coordinating,
     ending_with,
@@ -53,6 +57,7 @@ from tests.pipeline.tampering import (
     having_edited,
     holding_offsets,
     lacking,
+    linked_to_nothing,
     listing,
     look_with,
     looking,
@@ -104,6 +109,7 @@ OF_CUT = {"from_offset": 2, "high_watermark": 1, "reason": "leader epoch"}
 STRANGER = Finding("I5", "the simulator saw it", "t", 0)
 OUTCOME = history_line(OperationType.OK)
 OTHER = (PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 1))
+LAST_SEGMENT = "segments/broker-0/t-0/00000000000000000009"
 EVERYONE = (NodeId(0), NodeId(1), NodeId(2))
 
 TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -308,4 +314,37 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "clock-cut-off": (having("clock.json", b"{"), PASS),
     "recorded-verdict-cut-off": (having("verdict.json", b"{"), PASS),
     "strange-folder": (having("segments/broker-0/lost+found/0.log", b"?"), PASS),
+    "replication-factor-too-large": (promising(topics=(PromisedTopic("t", 1, 2**31),)), UNKNOWN),
+    "least-acknowledged-too-large": (promising(least_acknowledged=2**63), UNKNOWN),
+    "format-too-small": (promising(format_version=-(2**31) - 1), UNKNOWN),
+    "acks-too-large": (promising(producers=(PromisedProducer("p0", acks=2**31),)), UNKNOWN),
+    "in-flight-too-many": (
+        promising(producers=(PromisedProducer("p0", max_in_flight=2**31),)),
+        UNKNOWN,
+    ),
+    "excused-from-too-large-an-offset": (losing(2**63), FAIL),
+    "excused-in-too-large-a-partition": (
+        having(EXCUSED.name, b'[{"topic":"t","partition":2147483648,"start_offset":3}]'),
+        UNKNOWN,
+    ),
+    "watched-too-many": (watching(2**63), UNKNOWN),
+    "watched-less-than-nothing": (watching(-1), UNKNOWN),
+    "batch-at-the-largest-offset": (beginning_at(2**63 - 1), FAIL),
+    "batch-below-all-offsets": (beginning_at(-1), FAIL),
+    "record-above-all-offsets": (beginning_at(2**63 - 2, 2), FAIL),
+    "folder-for-a-trace": (being("trace/broker-9-1.jsonl", Path.mkdir), UNKNOWN),
+    "pipe-for-a-trace": (being("trace/broker-9-1.jsonl", os.mkfifo), UNKNOWN),
+    "link-to-no-trace": (being("trace/broker-9-1.jsonl", linked_to_nothing), UNKNOWN),
+    "pipe-for-a-history": (being("history/p9.jsonl", os.mkfifo), UNKNOWN),
+    "link-to-no-history": (being("history/p9.jsonl", linked_to_nothing), UNKNOWN),
+    "folder-for-looks": (being(names.LOOKS, Path.mkdir), UNKNOWN),
+    "link-to-no-looks": (being(names.LOOKS, linked_to_nothing), UNKNOWN),
+    "pipe-for-probes": (being(names.PROBES, os.mkfifo), UNKNOWN),
+    "link-to-no-probes": (being(names.PROBES, linked_to_nothing), UNKNOWN),
+    "folder-for-intents": (being(names.INTENTS, Path.mkdir), UNKNOWN),
+    "link-to-no-intents": (being(names.INTENTS, linked_to_nothing), UNKNOWN),
+    "link-to-nothing-watched": (being(WATCHED.name, linked_to_nothing), UNKNOWN),
+    "pipe-for-a-segment": (being(f"{LAST_SEGMENT}.log", os.mkfifo), UNKNOWN),
+    "folder-for-a-segment": (being(f"{LAST_SEGMENT}.log", Path.mkdir), UNKNOWN),
+    "link-to-no-segment": (being(f"{LAST_SEGMENT}.log", linked_to_nothing), UNKNOWN),
 }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from crc32c import crc32c
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import (
@@ -40,10 +43,19 @@ from highwater_core.ids import Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import encode_event
 from highwater_wire.kafka.compacted_batch import empty_batch
-from highwater_wire.kafka.record_batch import build_batch
-from tests.support.batches import without_records
+from highwater_wire.kafka.record_batch import CRC_START, build_batch
+from tests.support.batches import CRC_POSITION, RECORDS_START, without_records
 from tests.support.made_again import write_made_again
-from tests.support.run_on_disk import READ, SENT, broker, group_line, history_line, segment, write
+from tests.support.run_on_disk import (
+    BATCH,
+    READ,
+    SENT,
+    broker,
+    group_line,
+    history_line,
+    segment,
+    write,
+)
 
 BROKERS = {node: broker(node) for node in (0, 1)}
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
@@ -102,6 +114,21 @@ def having(name: str, content: bytes) -> Callable[[Path], None]:
     return lambda folder: write(folder / name, content)
 
 
+def being(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Something else is in the file's place."""
+
+    def tamper(folder: Path) -> None:
+        path = folder / name
+        path.unlink(missing_ok=True)
+        make(path)
+
+    return tamper
+
+
+def linked_to_nothing(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
 def promising(**changed: Any) -> Callable[[Path], None]:
     return lambda folder: promise(folder, **changed)
 
@@ -136,6 +163,20 @@ def undecodable(folder: Path) -> None:
     """The follower's batch has a right CRC, and no records."""
     batch = build_batch([(None, b"v0", 1_000)], 0, 0)
     segment(folder, 1).write_bytes(without_records(batch))
+
+
+def beginning_at(base_offset: int, record_delta: int = 0) -> Callable[[Path], None]:
+    """Both logs' only batch begins at the offset, its record so much later."""
+    batch = bytearray(BATCH)
+    struct.pack_into(">q", batch, 0, base_offset)
+    batch[RECORDS_START + 3] = 2 * record_delta  # a zigzag varint
+    struct.pack_into(">I", batch, CRC_POSITION, crc32c(bytes(batch[CRC_START:])))
+
+    def tamper(folder: Path) -> None:
+        for node in BROKERS:
+            segment(folder, node).write_bytes(batch)
+
+    return tamper
 
 
 def without_a_clock(folder: Path) -> None:

@@ -26,6 +26,7 @@ from highwater_checker.run_folder.intents import IntendedFault, Intent
 from highwater_core.events import TraceEvent
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
 from highwater_pipeline.ingest.details import BOUNDS, typed_details
+from highwater_pipeline.ingest.inventory import UNREAD
 from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_lines
 from highwater_pipeline.tables import (
     EVENTS,
@@ -111,8 +112,18 @@ def decoded_files(
 
 
 def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
-    """Yield a file's rows, wrong lines among them; reads it as they are asked for."""
-    of_kind = FORMATS[table.name]
+    """Yield a file's rows, wrong lines among them; reads it as they are asked for.
+
+    A file that cannot be read is wrong as a whole.
+    """
+    try:
+        yield from _rows_of_lines(file, FORMATS[table.name])
+    except OSError as error:
+        why = f"{UNREAD}: {error.strerror or error}"
+        yield wrong_row(file.run_id, file.file, Wrong(-1, why, None))
+
+
+def _rows_of_lines(file: LineFile, of_kind: Format) -> Iterator[Row]:
     rows_of = of_kind.reader(file)
     for found in decode_lines(read_lines(Path(file.folder, file.file)), of_kind.decoder):
         if isinstance(found, Wrong):

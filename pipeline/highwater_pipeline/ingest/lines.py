@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from highwater_checker.run_folder.files import open_regular
+
 LINE_BYTES_MAX = 8 * 1024 * 1024
 TEXT_CHARACTERS = 200
 TORN = "torn: its writer did not finish it"
@@ -59,8 +61,11 @@ def read_lines(path: Path) -> Iterator[Line]:
     """Yield every line but blank ones, which are numbered all the same.
 
     At most LINE_BYTES_MAX bytes of a line, and one more, are read into memory.
+
+    Raises:
+        OSError: the file cannot be read, or is no regular one.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         number = 0
         while data := file.readline(LINE_BYTES_MAX + 1):
             rest = data
