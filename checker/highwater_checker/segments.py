@@ -53,7 +53,7 @@ class Batch:
         try:
             for batch in MemoryRecords(unpacked(self.data)):
                 for record in batch:
-                    if record.offset > INT64_MAX:
+                    if record.offset >= INT64_MAX:
                         raise ValueError(f"a record at {record.offset}")
                     yield record.offset, record.key, record.value
         except _UNDECODABLE as error:

@@ -29,6 +29,7 @@ from highwater_checker.run_folder.documents import (
 )
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
+from highwater_core.traces import READ_DETAILS
 from tests.pipeline.tampering import (
     BROKERS,
     FAIL,
@@ -44,6 +45,7 @@ from tests.pipeline.tampering import (
     acknowledged_as_another,
     acknowledging,
     also_traced,
+    at_both_ends,
     beginning_at,
     being,
     committing,
@@ -55,6 +57,7 @@ from tests.pipeline.tampering import (
     group_changed,
     having,
     having_edited,
+    hidden_from_end_to_end,
     holding_offsets,
     lacking,
     linked_to_nothing,
@@ -64,7 +67,9 @@ from tests.pipeline.tampering import (
     losing,
     member,
     moved_as_its_leader_did,
+    no_end_but,
     no_logs,
+    numbered,
     of_broker_2,
     of_members,
     of_three_nodes,
@@ -105,6 +110,11 @@ MADE, REFUSED = EventKind.PARTITION_STATE_CHANGED, EventKind.TRANSITION_REFUSED
 ONLINE = {"from_state": "NewPartition", "to_state": "OnlinePartition"}
 UNMADE = {"from_state": "NonExistentPartition", "to_state": "OnlinePartition"}
 CUT = EventKind.LOG_TRUNCATED
+FOLLOWED = EventKind.BECAME_FOLLOWER
+TRACED = numbered(
+    of_broker_2(FOLLOWED, Offset(0), leader=0, high_watermark=0),
+    of_broker_2(EventKind.NODE_STOPPED, None),
+)
 OF_CUT = {"from_offset": 2, "high_watermark": 1, "reason": "leader epoch"}
 STRANGER = Finding("I5", "the simulator saw it", "t", 0)
 OUTCOME = history_line(OperationType.OK)
@@ -347,4 +357,58 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "pipe-for-a-segment": (being(f"{LAST_SEGMENT}.log", os.mkfifo), UNKNOWN),
     "folder-for-a-segment": (being(f"{LAST_SEGMENT}.log", Path.mkdir), UNKNOWN),
     "link-to-no-segment": (being(f"{LAST_SEGMENT}.log", linked_to_nothing), UNKNOWN),
+    **{
+        f"{kind.replace('_', '-')}-without-details": (
+            also_traced("broker-2-1", of_broker_2(kind, Offset(0))),
+            UNKNOWN,
+        )
+        for kind in READ_DETAILS
+    },
+    "leader-that-is-no-whole-number": (
+        also_traced("broker-2-1", of_broker_2(FOLLOWED, Offset(0), leader=0.0, high_watermark=0)),
+        UNKNOWN,
+    ),
+    "leader-that-is-too-large": (
+        also_traced("broker-2-1", of_broker_2(FOLLOWED, Offset(0), leader=2**31, high_watermark=0)),
+        UNKNOWN,
+    ),
+    "events-in-their-order": (having("trace/broker-2-1.jsonl", b"".join(TRACED)), PASS),
+    "events-in-another-order": (having("trace/broker-2-1.jsonl", b"".join(TRACED[::-1])), UNKNOWN),
+    "events-in-two-files": (
+        first_then(having("trace/a.jsonl", TRACED[0]), having("trace/b.jsonl", TRACED[1])),
+        UNKNOWN,
+    ),
+    "events-in-two-files-the-later-first": (
+        first_then(having("trace/a.jsonl", TRACED[1]), having("trace/b.jsonl", TRACED[0])),
+        UNKNOWN,
+    ),
+    "events-in-two-files-all": (
+        first_then(*(having(f"trace/{name}.jsonl", b"".join(TRACED)) for name in "ab")),
+        UNKNOWN,
+    ),
+    "no-final-look-and-an-empty-one": (no_end_but(b"\n"), UNKNOWN),
+    "no-final-look-and-a-torn-one": (no_end_but(b'{"time_ns":1,"no'), UNKNOWN),
+    "no-final-look-and-a-damaged-one": (no_end_but(b"{}\n"), UNKNOWN),
+    "times-at-both-ends": (at_both_ends, PASS),
+    "hidden-from-end-to-end": (hidden_from_end_to_end, UNKNOWN),
+    "starts-at-both-ends": (
+        first_then(up_again(2**31 - 1), up_again(-(2**31))),
+        UNKNOWN,
+    ),
+    "event-at-the-least-number": (
+        having("trace/broker-2-1.jsonl", TRACED[0].replace(b'"seq":0', b'"seq":%d' % -(2**63))),
+        UNKNOWN,
+    ),
+    "member-read-at-the-largest-offset": (
+        of_members(ASSIGNED_TO_M0, member(20, POLL, 2**63 - 1), member(21, POLL, 0)),
+        FAIL,
+    ),
+    "member-committed-the-least-offset": (
+        of_members(
+            *ALL_OF_M0[:2],
+            member(30, COMMIT, -(2**63), OperationType.INVOKE),
+            member(31, COMMIT, -(2**63)),
+        ),
+        UNKNOWN,
+    ),
 }

@@ -21,9 +21,11 @@ from highwater_checker.history import (
     encode,
 )
 from highwater_checker.looks import Look, encode_look
+from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     ACKS_ALL,
+    CLOCK,
     EXCUSED,
     FILES,
     FINAL_LOOK,
@@ -34,9 +36,11 @@ from highwater_checker.run_folder.documents import (
     Excused,
     PromisedProducer,
     Promises,
+    RunStart,
     RunTopology,
 )
 from highwater_checker.run_folder.evidence_files import written_files
+from highwater_checker.run_folder.intents import Intent, Phase, encode_intent
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Offset, TopicPartition
@@ -179,6 +183,58 @@ def beginning_at(base_offset: int, record_delta: int = 0) -> Callable[[Path], No
     return tamper
 
 
+def no_end_but(looks: bytes) -> Callable[[Path], None]:
+    """There is no final look, and these are all looks of the run."""
+
+    def tamper(folder: Path) -> None:
+        (folder / FINAL_LOOK.name).unlink()
+        write(folder / names.LOOKS, looks)
+
+    return tamper
+
+
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+
+
+def at_both_ends(folder: Path) -> None:
+    """The times of every file are the earliest and the latest that 64 bits hold."""
+    begun, done = (history_line(kind) for kind in (OperationType.INVOKE, OperationType.OK))
+    times = ((begun, EARLIEST), (done, LATEST))
+    lines = (line.replace(b'"time_ns":10', b'"time_ns":%d' % at) for line, at in times)
+    write(folder / "history" / "p0.jsonl", b"".join(lines))
+    write(folder / CLOCK.name, CLOCK.encode(RunStart(0, EARLIEST)))
+    looked(folder, Look(EARLIEST, BROKERS), Look(LATEST, BROKERS))
+    probe = Probe(EARLIEST, LATEST, 0, "t", 0, LATEST, high_watermark=LATEST)
+    write(folder / names.PROBES, encode_probe(probe) + b"\n")
+    intent = Intent[None](at_ns=LATEST, number=1, phase=Phase.ACTING)
+    write(folder / names.INTENTS, encode_intent(intent) + b"\n")
+    late = {"request": "LeaderAndIsr", "broker": 2}
+    events = (
+        TraceEvent(at_ns, 1000, 1, 0, EventKind.COMMAND_TIMED_OUT, detail=late)
+        for at_ns in (EARLIEST, LATEST)
+    )
+    also_traced("controller-1000-1", *events)(folder)
+    led = {"isr": [2], "high_watermark": LATEST}
+    leaders = (
+        replace(of_broker_2(EventKind.BECAME_LEADER, Offset(LATEST), **led), topic="u", **at)
+        for at in ({"ts_ns": LATEST, "leader_epoch": 1}, {"ts_ns": 0, "leader_epoch": 2})
+    )
+    also_traced("broker-2-1", *leaders)(folder)
+
+
+def hidden_from_end_to_end(folder: Path) -> None:
+    """The leader's high watermark hides its record, from the earliest time to the latest.
+
+    No probe was answered meanwhile.
+    """
+    hidden = replace(BROKERS[0].replicas[0], high_watermark=Offset(0))
+    nodes = {**BROKERS, 0: replace(BROKERS[0], replicas=(hidden,))}
+    times = (EARLIEST, *range(10), LATEST - 1)
+    looked(folder, *(Look(at_ns, nodes) for at_ns in times), Look(LATEST, BROKERS))
+    probe = Probe(1, 2, 0, "t", 0, 1, NO_ANSWER)
+    write(folder / names.PROBES, encode_probe(probe) + b"\n")
+
+
 def without_a_clock(folder: Path) -> None:
     write_made_again(folder, with_clock=False)
     looked(folder, Look(99, BROKERS))
@@ -186,8 +242,12 @@ def without_a_clock(folder: Path) -> None:
 
 def also_traced(name: str, *events: TraceEvent) -> Callable[[Path], None]:
     """A node that is in no look traced these events, which it numbered from 0."""
-    numbered = (replace(each, seq=seq) for seq, each in enumerate(events))
-    return having(f"trace/{name}.jsonl", b"".join(encode_event(each) + b"\n" for each in numbered))
+    return having(f"trace/{name}.jsonl", b"".join(numbered(*events)))
+
+
+def numbered(*events: TraceEvent) -> list[bytes]:
+    """Return the events' lines, numbered from 0."""
+    return [encode_event(replace(each, seq=seq)) + b"\n" for seq, each in enumerate(events)]
 
 
 def with_states(kind: EventKind, **detail: str) -> Callable[[Path], None]:

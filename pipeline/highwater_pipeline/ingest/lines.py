@@ -7,7 +7,7 @@ decoders are those by which highwater_checker reads the same files. One task rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,12 +78,15 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def decode_lines(
-    lines: Iterator[Line], decoder: msgspec.json.Decoder[Any]
+    lines: Iterator[Line], decode: Callable[[bytes], Any]
 ) -> Iterator[Decoded | Wrong]:
-    """Yield each line as Decoded or Wrong; a decoded line may come after wrong ones behind it."""
+    """Yield each line as Decoded or Wrong; a decoded line may come after wrong ones behind it.
+
+    decode: raises msgspec's errors for a line that is malformed.
+    """
     held: Decoded | None = None
     for line in lines:
-        found = _decode(line, decoder)
+        found = _decode(line, decode)
         if isinstance(found, Wrong):
             yield found
             continue
@@ -94,11 +97,11 @@ def decode_lines(
         yield replace(held, is_last=True)
 
 
-def _decode(line: Line, decoder: msgspec.json.Decoder[Any]) -> Decoded | Wrong:
+def _decode(line: Line, decode: Callable[[bytes], Any]) -> Decoded | Wrong:
     if len(line.data) > LINE_BYTES_MAX:
         return line.wrong(TOO_LONG)
     try:
-        return Decoded(line, decoder.decode(line.data))
+        return Decoded(line, decode(line.data))
     except _UNREADABLE as error:
         if _is_json(line.data):
             return line.wrong(f"wrong: {error}")
