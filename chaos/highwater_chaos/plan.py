@@ -28,6 +28,7 @@ from highwater_chaos.faults import ANY, FailFolder, Fault, fault_name, log_folde
 from highwater_chaos.node_settings import problems_of_settings
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.events import EventKind
+from highwater_core.numbers import Int32, Int64
 
 FORMAT = 2
 MAX_IN_FLIGHT = 5
@@ -74,8 +75,8 @@ class Latencies(StrEnum):
 class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nodes and their settings, by the names of BrokerSettings and ControllerSettings."""
 
-    brokers: int = 3
-    controllers: int = 2
+    brokers: Int32 = 3
+    controllers: Int32 = 2
     preset: Preset = Preset.FENCED
     toggles: dict[str, str | bool] = {}
     broker_settings: dict[str, int] = {}
@@ -239,7 +240,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that cannot fetch (L5), and adds it to the ISR again (L4); for the simulator alone.
     """
 
-    seed: int
+    seed: Int64
     title: str = ""
     commit: str = ""
     topology: PlanTopology = PlanTopology()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from highwater_core.events import TraceEvent
+from highwater_core.numbers import Int64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,7 +72,7 @@ class CheckResult:
     """A check's findings, and how much it examined: without that it proves nothing."""
 
     check: str
-    examined: int
+    examined: Int64
     findings: tuple[Finding, ...]
     noted: tuple[tuple[str, int], ...] = ()
     unread: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from highwater_checker.kafka_python import (
     MemoryRecords,
 )
 from highwater_checker.run_folder.files import read_whole, text_of
+from highwater_core.numbers import INT64_MAX
 
 _LENGTH = struct.Struct(">qi")
 
@@ -156,5 +157,7 @@ def _batches_of(name: str, data: bytes) -> Iterator[Batch]:
         header = DefaultRecordBatch(raw)
         if header.magic != 2 or not header.validate_crc():
             raise DamagedLog(f"{name}: bad magic or CRC at byte {position}")
+        if header.base_offset < 0 or header.next_offset > INT64_MAX:  # the CRC leaves out the base
+            raise DamagedLog(f"{name}: no log has a batch at {header.base_offset}")
         yield Batch(header.base_offset, header.next_offset, header.leader_epoch, raw)
         position = end

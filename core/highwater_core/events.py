@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
-from highwater_core.numbers import Int64
+from highwater_core.numbers import Int32, Int64
 
 
 class EventKind(StrEnum):
@@ -111,15 +111,15 @@ class TraceEvent:
     """
 
     ts_ns: Int64
-    node: Int64
-    incarnation: Int64
+    node: Int32
+    incarnation: Int32
     seq: Int64
     kind: EventKind
     topic: str | None = None
     topic_id: TopicId = field(default=NO_TOPIC_ID, kw_only=True)
-    partition: Int64 | None = None
-    leader_epoch: Int64 | None = None
-    controller_epoch: Int64 | None = None
+    partition: Int32 | None = None
+    leader_epoch: Int32 | None = None
+    controller_epoch: Int32 | None = None
     offset: Int64 | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 

@@ -6,5 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+INT64_MAX = 2**63 - 1
+
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=INT64_MAX)]

@@ -10,37 +10,37 @@ import msgspec
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicId
 from highwater_core.json_lines import decode_lines
-from highwater_core.numbers import Int64
+from highwater_core.numbers import Int32, Int64
 from highwater_core.runtime import Runtime
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(TraceEvent)
 
 
-_BROKERS = list[Int64]
+_BROKERS = list[Int32]
 _STATES = {"from_state": str, "to_state": str}
 READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.BROKERS_CHANGED: {"new": _BROKERS, "dead": _BROKERS, "bounced": _BROKERS},
-    EventKind.SHUTDOWN_BEGUN: {"broker": Int64, "broker_epoch": Int64},
+    EventKind.SHUTDOWN_BEGUN: {"broker": Int32, "broker_epoch": Int64},
     EventKind.FAILOVER_COMPLETED: {"brokers": _BROKERS},
     EventKind.PARTITION_STATE_CHANGED: _STATES,
     EventKind.REPLICA_STATE_CHANGED: _STATES,
     EventKind.TRANSITION_REFUSED: _STATES,
     EventKind.STATE_CHANGE_FAILED: _STATES,
-    EventKind.LEADER_ELECTED: {"leader": Int64, "isr": _BROKERS},
-    EventKind.COMMAND_SENT: {"broker": Int64, "request": str},
-    EventKind.COMMAND_TIMED_OUT: {"broker": Int64, "request": str},
+    EventKind.LEADER_ELECTED: {"leader": Int32, "isr": _BROKERS},
+    EventKind.COMMAND_SENT: {"broker": Int32, "request": str},
+    EventKind.COMMAND_TIMED_OUT: {"broker": Int32, "request": str},
     EventKind.BROKER_REGISTERED: {"broker_epoch": Int64},
     EventKind.REQUEST_HANDLED: {"request": str},
     EventKind.BECAME_LEADER: {"isr": _BROKERS, "high_watermark": Int64},
-    EventKind.BECAME_FOLLOWER: {"leader": Int64, "high_watermark": Int64},
+    EventKind.BECAME_FOLLOWER: {"leader": Int32, "high_watermark": Int64},
     EventKind.REPLICA_STARTED: {"high_watermark": Int64},
     EventKind.LOG_APPENDED: {"end_offset": Int64},
     EventKind.LOG_TRUNCATED: {"from_offset": Int64, "high_watermark": Int64, "reason": str},
     EventKind.HIGH_WATERMARK_ADVANCED: {"isr": _BROKERS},
     EventKind.ISR_CHANGED: {"isr": _BROKERS},
-    EventKind.ISR_WRITTEN: {"leader": Int64, "isr": _BROKERS},
-    EventKind.FETCHER_STARTED: {"leader": Int64},
+    EventKind.ISR_WRITTEN: {"leader": Int32, "isr": _BROKERS},
+    EventKind.FETCHER_STARTED: {"leader": Int32},
     EventKind.LOG_COMPACTED: {"dirty_end": Int64},
     EventKind.GROUP_LOAD_BEGUN: {"epoch_start_offset": Int64},
     EventKind.GROUP_LOAD_ENDED: {"read_up_to": Int64},
@@ -77,10 +77,16 @@ def decode_events(lines: Iterable[bytes]) -> list[TraceEvent]:
     Raises:
         DamagedLines: a line before the last is malformed, or lacks a detail that judges read.
     """
-    return decode_lines(_decode_event, lines)
+    return decode_lines(decode_event, lines)
 
 
-def _decode_event(line: bytes) -> TraceEvent:
+def decode_event(line: bytes) -> TraceEvent:
+    """Return the event of one line.
+
+    Raises:
+        msgspec.DecodeError: the line is malformed, or lacks a detail that judges read.
+        UnicodeDecodeError, RecursionError: likewise.
+    """
     event = _DECODER.decode(line)
     for name in READ_FIELDS.get(event.kind, ()):
         if getattr(event, name) is None:

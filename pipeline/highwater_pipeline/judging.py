@@ -146,7 +146,8 @@ def verdicts(
             for each in judgements
         )
         findings += len(run["watched"] or ())
-        vacuous += run["watched_examined"] == 0
+        watched = run["watched_examined"]
+        vacuous += watched is not None and watched <= 0
         why = (*(run["unproven"] or ()), *unproven.get(run_id, ()))
         if findings:
             by_tables = Outcome.FAIL

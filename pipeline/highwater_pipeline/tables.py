@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 13
+DATA_VERSION = 14
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,27 +24,22 @@ from highwater_checker.run_folder.documents import (
     REQUIREMENTS,
     WATCHED,
     PromisedGroup,
+    PromisedProducer,
     PromisedTopic,
 )
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
+from highwater_core.traces import READ_DETAILS
 from tests.pipeline.tampering import (
     BROKERS,
     FAIL,
-    FIRST,
-    FORGOTTEN,
-    GONE_0,
-    GONE_1,
-    MORE_OFFSETS,
-    OTHER_SECOND,
     PASS,
-    SECOND,
-    THIRD,
-    TWO_AT_ONE_OFFSET,
     UNKNOWN,
     acknowledged_as_another,
     acknowledging,
     also_traced,
+    at_both_ends,
+    being,
     committing,
     coordinating,
     ending_with,
@@ -54,16 +50,16 @@ from tests.pipeline.tampering import (
     group_changed,
     having,
     having_edited,
-    holding,
-    holding_offsets,
+    hidden_from_end_to_end,
     lacking,
+    linked_to_nothing,
     listing,
     look_with,
     looking,
-    losing,
     member,
-    moved_as_its_leader_did,
+    no_end_but,
     no_logs,
+    numbered,
     of_broker_2,
     of_members,
     of_three_nodes,
@@ -72,19 +68,35 @@ from tests.pipeline.tampering import (
     reported_by,
     requiring,
     silent_at_the_end,
-    started_above,
-    started_high,
     two_records,
-    undecodable,
     unsent,
     up_again,
     watching,
-    with_a_segment_within,
     with_carriage_returns,
     with_states,
     with_strange_functions,
     without_a_clock,
     without_its_topology,
+)
+from tests.pipeline.tampering_logs import (
+    FIRST,
+    FORGOTTEN,
+    GONE_0,
+    GONE_1,
+    MORE_OFFSETS,
+    OTHER_SECOND,
+    SECOND,
+    THIRD,
+    TWO_AT_ONE_OFFSET,
+    beginning_at,
+    holding,
+    holding_offsets,
+    losing,
+    moved_as_its_leader_did,
+    started_above,
+    started_high,
+    undecodable,
+    with_a_segment_within,
 )
 from tests.support.run_on_disk import SENT, history_line
 
@@ -109,10 +121,16 @@ ONLINE = {"from_state": "NewPartition", "to_state": "OnlinePartition"}
 UNMADE = {"from_state": "NonExistentPartition", "to_state": "OnlinePartition"}
 CUT = EventKind.LOG_TRUNCATED
 ZERO = Offset(0)
+FOLLOWED = EventKind.BECAME_FOLLOWER
+TRACED = numbered(
+    of_broker_2(FOLLOWED, Offset(0), leader=0, high_watermark=0),
+    of_broker_2(EventKind.NODE_STOPPED, None),
+)
 OF_CUT = {"from_offset": 2, "high_watermark": 1, "reason": "leader epoch"}
 STRANGER = Finding("I5", "the simulator saw it", "t", 0)
 OUTCOME = history_line(OperationType.OK)
 OTHER = (PromisedTopic("t", 1, 2), PromisedTopic("u", 1, 1))
+LAST_SEGMENT = "segments/broker-0/t-0/00000000000000000009"
 EVERYONE = (NodeId(0), NodeId(1), NodeId(2))
 
 TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -332,4 +350,91 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "clock-cut-off": (having("clock.json", b"{"), PASS),
     "recorded-verdict-cut-off": (having("verdict.json", b"{"), PASS),
     "strange-folder": (having("segments/broker-0/lost+found/0.log", b"?"), PASS),
+    "replication-factor-too-large": (promising(topics=(PromisedTopic("t", 1, 2**31),)), UNKNOWN),
+    "least-acknowledged-too-large": (promising(least_acknowledged=2**63), UNKNOWN),
+    "format-too-small": (promising(format_version=-(2**31) - 1), UNKNOWN),
+    "acks-too-large": (promising(producers=(PromisedProducer("p0", acks=2**31),)), UNKNOWN),
+    "in-flight-too-many": (
+        promising(producers=(PromisedProducer("p0", max_in_flight=2**31),)),
+        UNKNOWN,
+    ),
+    "excused-from-too-large-an-offset": (losing(2**63), FAIL),
+    "excused-in-too-large-a-partition": (
+        having(EXCUSED.name, b'[{"topic":"t","partition":2147483648,"start_offset":3}]'),
+        UNKNOWN,
+    ),
+    "watched-too-many": (watching(2**63), UNKNOWN),
+    "watched-less-than-nothing": (watching(-1), UNKNOWN),
+    "batch-at-the-largest-offset": (beginning_at(2**63 - 1), FAIL),
+    "batch-below-all-offsets": (beginning_at(-1), FAIL),
+    "record-above-all-offsets": (beginning_at(2**63 - 2, 2), FAIL),
+    "folder-for-a-trace": (being("trace/broker-9-1.jsonl", Path.mkdir), UNKNOWN),
+    "pipe-for-a-trace": (being("trace/broker-9-1.jsonl", os.mkfifo), UNKNOWN),
+    "link-to-no-trace": (being("trace/broker-9-1.jsonl", linked_to_nothing), UNKNOWN),
+    "pipe-for-a-history": (being("history/p9.jsonl", os.mkfifo), UNKNOWN),
+    "link-to-no-history": (being("history/p9.jsonl", linked_to_nothing), UNKNOWN),
+    "folder-for-looks": (being(names.LOOKS, Path.mkdir), UNKNOWN),
+    "link-to-no-looks": (being(names.LOOKS, linked_to_nothing), UNKNOWN),
+    "pipe-for-probes": (being(names.PROBES, os.mkfifo), UNKNOWN),
+    "link-to-no-probes": (being(names.PROBES, linked_to_nothing), UNKNOWN),
+    "folder-for-intents": (being(names.INTENTS, Path.mkdir), UNKNOWN),
+    "link-to-no-intents": (being(names.INTENTS, linked_to_nothing), UNKNOWN),
+    "link-to-nothing-watched": (being(WATCHED.name, linked_to_nothing), UNKNOWN),
+    "pipe-for-a-segment": (being(f"{LAST_SEGMENT}.log", os.mkfifo), UNKNOWN),
+    "folder-for-a-segment": (being(f"{LAST_SEGMENT}.log", Path.mkdir), UNKNOWN),
+    "link-to-no-segment": (being(f"{LAST_SEGMENT}.log", linked_to_nothing), UNKNOWN),
+    **{
+        f"{kind.replace('_', '-')}-without-details": (
+            also_traced("broker-2-1", of_broker_2(kind, Offset(0))),
+            UNKNOWN,
+        )
+        for kind in READ_DETAILS
+    },
+    "leader-that-is-no-whole-number": (
+        also_traced("broker-2-1", of_broker_2(FOLLOWED, Offset(0), leader=0.0, high_watermark=0)),
+        UNKNOWN,
+    ),
+    "leader-that-is-too-large": (
+        also_traced("broker-2-1", of_broker_2(FOLLOWED, Offset(0), leader=2**31, high_watermark=0)),
+        UNKNOWN,
+    ),
+    "events-in-their-order": (having("trace/broker-2-1.jsonl", b"".join(TRACED)), PASS),
+    "events-in-another-order": (having("trace/broker-2-1.jsonl", b"".join(TRACED[::-1])), UNKNOWN),
+    "events-in-two-files": (
+        first_then(having("trace/a.jsonl", TRACED[0]), having("trace/b.jsonl", TRACED[1])),
+        UNKNOWN,
+    ),
+    "events-in-two-files-the-later-first": (
+        first_then(having("trace/a.jsonl", TRACED[1]), having("trace/b.jsonl", TRACED[0])),
+        UNKNOWN,
+    ),
+    "events-in-two-files-all": (
+        first_then(*(having(f"trace/{name}.jsonl", b"".join(TRACED)) for name in "ab")),
+        UNKNOWN,
+    ),
+    "no-final-look-and-an-empty-one": (no_end_but(b"\n"), UNKNOWN),
+    "no-final-look-and-a-torn-one": (no_end_but(b'{"time_ns":1,"no'), UNKNOWN),
+    "no-final-look-and-a-damaged-one": (no_end_but(b"{}\n"), UNKNOWN),
+    "times-at-both-ends": (at_both_ends, PASS),
+    "hidden-from-end-to-end": (hidden_from_end_to_end, UNKNOWN),
+    "starts-at-both-ends": (
+        first_then(up_again(2**31 - 1), up_again(-(2**31))),
+        UNKNOWN,
+    ),
+    "event-at-the-least-number": (
+        having("trace/broker-2-1.jsonl", TRACED[0].replace(b'"seq":0', b'"seq":%d' % -(2**63))),
+        UNKNOWN,
+    ),
+    "member-read-at-the-largest-offset": (
+        of_members(ASSIGNED_TO_M0, member(20, POLL, 2**63 - 1), member(21, POLL, 0)),
+        FAIL,
+    ),
+    "member-committed-the-least-offset": (
+        of_members(
+            *ALL_OF_M0[:2],
+            member(30, COMMIT, -(2**63), OperationType.INVOKE),
+            member(31, COMMIT, -(2**63)),
+        ),
+        UNKNOWN,
+    ),
 }

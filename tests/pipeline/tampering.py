@@ -20,37 +20,43 @@ from highwater_checker.history import (
     encode,
 )
 from highwater_checker.looks import Look, encode_look
+from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     ACKS_ALL,
-    EXCUSED,
+    CLOCK,
     FILES,
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
     TOPOLOGY,
     WATCHED,
-    Excused,
     PromisedProducer,
     Promises,
+    RunStart,
     RunTopology,
 )
 from highwater_checker.run_folder.evidence_files import written_files
+from highwater_checker.run_folder.intents import Intent, Phase, encode_intent
 from highwater_checker.verdict import Requirement
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NodeId, Offset, TopicPartition
+from highwater_core.ids import NodeId, Offset
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import encode_event
-from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import build_batch
-from tests.support.batches import changed, without_records
 from tests.support.made_again import write_made_again
-from tests.support.run_on_disk import READ, SENT, broker, group_line, history_line, segment, write
+from tests.support.run_on_disk import (
+    READ,
+    SENT,
+    broker,
+    group_line,
+    history_line,
+    segment,
+    write,
+)
 
 BROKERS = {node: broker(node) for node in (0, 1)}
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
-LAST_DELTA_AT = 23
-"""Where a batch has its last record's offset, less the first one's."""
 
 
 def promises(folder: Path) -> Promises:
@@ -106,6 +112,21 @@ def having(name: str, content: bytes) -> Callable[[Path], None]:
     return lambda folder: write(folder / name, content)
 
 
+def being(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Something else is in the file's place."""
+
+    def tamper(folder: Path) -> None:
+        path = folder / name
+        path.unlink(missing_ok=True)
+        make(path)
+
+    return tamper
+
+
+def linked_to_nothing(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
 def promising(**changed: Any) -> Callable[[Path], None]:
     return lambda folder: promise(folder, **changed)
 
@@ -126,54 +147,60 @@ def watching(examined: int, *findings: Finding) -> Callable[[Path], None]:
     return having(WATCHED.name, WATCHED.encode(CheckResult("it was watched", examined, findings)))
 
 
-def losing(start_offset: int | None) -> Callable[[Path], None]:
-    """Replicas have another record at its offset; disks lost records from start_offset on."""
-
-    def tamper(folder: Path) -> None:
-        for node in BROKERS:
-            segment(folder, node).write_bytes(build_batch([(None, b"other", 1_000)], 0, 0))
-        if start_offset is not None:
-            loss = (Excused("t", 0, start_offset),)
-            write(folder / EXCUSED.name, EXCUSED.encode(loss))
-
-    return tamper
-
-
 def looking(**changed: Any) -> Callable[[Path], None]:
     return lambda folder: looked(folder, look_with(**changed))
 
 
-def undecodable(folder: Path) -> None:
-    """The follower's batch has a right CRC, and no records."""
-    batch = build_batch([(None, b"v0", 1_000)], 0, 0)
-    segment(folder, 1).write_bytes(without_records(batch))
-
-
-TWO_AT_ONE_OFFSET = changed(
-    build_batch([(None, b"xx", 1_000), (None, b"v0", 1_000)], 0, 0), LAST_DELTA_AT, ">i", 0
-)
-"""Two records in the offsets of one; brokers do not decode them."""
-MORE_OFFSETS = changed(build_batch([(None, b"v0", 1_000)], 0, 0), LAST_DELTA_AT, ">i", 2**31 - 1)
-"""One record in 2^31 offsets."""
-
-
-def holding(batch: bytes) -> Callable[[Path], None]:
-    """Both replicas hold the batch."""
+def no_end_but(looks: bytes) -> Callable[[Path], None]:
+    """There is no final look, and these are all looks of the run."""
 
     def tamper(folder: Path) -> None:
-        for node in BROKERS:
-            segment(folder, node).write_bytes(batch)
+        (folder / FINAL_LOOK.name).unlink()
+        write(folder / names.LOOKS, looks)
 
     return tamper
 
 
-def with_a_segment_within(folder: Path) -> None:
-    """Both logs end with a segment that lies within the one before it, as compaction leaves it."""
-    for node in BROKERS:
-        name = segment(folder, node).with_name("00000000000000000001.log")
-        for path in (segment(folder, node), name):
-            path.write_bytes(build_batch([(None, b"v0", 1_000), (None, b"v1", 1_000)], 0, 0))
-        name.with_name("00000000000000000002.log").write_bytes(b"")
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+
+
+def at_both_ends(folder: Path) -> None:
+    """The times of every file are the earliest and the latest that 64 bits hold."""
+    begun, done = (history_line(kind) for kind in (OperationType.INVOKE, OperationType.OK))
+    times = ((begun, EARLIEST), (done, LATEST))
+    lines = (line.replace(b'"time_ns":10', b'"time_ns":%d' % at) for line, at in times)
+    write(folder / "history" / "p0.jsonl", b"".join(lines))
+    write(folder / CLOCK.name, CLOCK.encode(RunStart(0, EARLIEST)))
+    looked(folder, Look(EARLIEST, BROKERS), Look(LATEST, BROKERS))
+    probe = Probe(EARLIEST, LATEST, 0, "t", 0, LATEST, high_watermark=LATEST)
+    write(folder / names.PROBES, encode_probe(probe) + b"\n")
+    intent = Intent[None](at_ns=LATEST, number=1, phase=Phase.ACTING)
+    write(folder / names.INTENTS, encode_intent(intent) + b"\n")
+    late = {"request": "LeaderAndIsr", "broker": 2}
+    events = (
+        TraceEvent(at_ns, 1000, 1, 0, EventKind.COMMAND_TIMED_OUT, detail=late)
+        for at_ns in (EARLIEST, LATEST)
+    )
+    also_traced("controller-1000-1", *events)(folder)
+    led = {"isr": [2], "high_watermark": LATEST}
+    leaders = (
+        replace(of_broker_2(EventKind.BECAME_LEADER, Offset(LATEST), **led), topic="u", **at)
+        for at in ({"ts_ns": LATEST, "leader_epoch": 1}, {"ts_ns": 0, "leader_epoch": 2})
+    )
+    also_traced("broker-2-1", *leaders)(folder)
+
+
+def hidden_from_end_to_end(folder: Path) -> None:
+    """The leader's high watermark hides its record, from the earliest time to the latest.
+
+    No probe was answered meanwhile.
+    """
+    hidden = replace(BROKERS[0].replicas[0], high_watermark=Offset(0))
+    nodes = {**BROKERS, 0: replace(BROKERS[0], replicas=(hidden,))}
+    times = (EARLIEST, *range(10), LATEST - 1)
+    looked(folder, *(Look(at_ns, nodes) for at_ns in times), Look(LATEST, BROKERS))
+    probe = Probe(1, 2, 0, "t", 0, 1, NO_ANSWER)
+    write(folder / names.PROBES, encode_probe(probe) + b"\n")
 
 
 def failed_as_another(folder: Path) -> None:
@@ -212,8 +239,12 @@ def without_a_clock(folder: Path) -> None:
 
 def also_traced(name: str, *events: TraceEvent) -> Callable[[Path], None]:
     """A node that is in no look traced these events, which it numbered from 0."""
-    numbered = (replace(each, seq=seq) for seq, each in enumerate(events))
-    return having(f"trace/{name}.jsonl", b"".join(encode_event(each) + b"\n" for each in numbered))
+    return having(f"trace/{name}.jsonl", b"".join(numbered(*events)))
+
+
+def numbered(*events: TraceEvent) -> list[bytes]:
+    """Return the events' lines, numbered from 0."""
+    return [encode_event(replace(each, seq=seq)) + b"\n" for seq, each in enumerate(events)]
 
 
 def with_states(kind: EventKind, **detail: str) -> Callable[[Path], None]:
@@ -313,42 +344,6 @@ def silent_at_the_end(folder: Path) -> None:
     looked(folder, Look(99, {**BROKERS, 1000: None}))
 
 
-def holding_offsets(*logs: bytes) -> Callable[[Path], None]:
-    """Brokers 0 and 1 host a partition of committed offsets, which no plan promises, so."""
-
-    def tamper(folder: Path) -> None:
-        looked(folder, look_with_offsets())
-        for node, content in enumerate(logs):
-            name = f"segments/broker-{node}/{OFFSETS_TOPIC}-0/00000000000000000000.log"
-            write(folder / name, content)
-
-    return tamper
-
-
-def look_with_offsets() -> Look:
-    """Return a look at both brokers, which also have two committed records of offsets."""
-    at = TopicPartition(OFFSETS_TOPIC, 0)
-    two = {"topic_partition": at, "high_watermark": Offset(2), "log_end_offset": Offset(2)}
-    nodes = {
-        node: replace(each, replicas=(*each.replicas, replace(each.replicas[0], **two)))
-        for node, each in BROKERS.items()
-    }
-    return Look(99, nodes)
-
-
-def commit_of(offset: int, value: bytes | None) -> bytes:
-    return build_batch([(b"g\x80", value, 1_000)], offset, 0)
-
-
-THIRD = commit_of(2, b"\xc9")
-GONE_0, GONE_1 = empty_batch(0, 0, 0), empty_batch(1, 1, 0)
-"""The empty batches that compaction leaves at these offsets."""
-FIRST, SECOND, OTHER_SECOND, FORGOTTEN = (
-    commit_of(0, b"\xc8"), commit_of(1, b"\xc9"), commit_of(1, b"\xca"), commit_of(1, None),
-)  # fmt: skip
-"""Records of one key, whose bytes are no UTF-8."""
-
-
 def unsent(value: str) -> Callable[[Path], None]:
     """There is a second committed record, which the run's consumer read, and nobody sent."""
 
@@ -418,31 +413,3 @@ def with_carriage_returns(folder: Path) -> None:
     """A history's lines have carriage returns between their values, which JSON allows."""
     path = folder / "history" / "p0.jsonl"
     path.write_bytes(path.read_bytes().replace(b',"', b',\r"'))
-
-
-def started_high(excused_from: int) -> Callable[[Path], None]:
-    """The follower lacks the only record; disks lost records from that offset on."""
-
-    def tamper(folder: Path) -> None:
-        loss = (Excused("t", 0, excused_from),)
-        write(folder / EXCUSED.name, EXCUSED.encode(loss))
-        segment(folder, 1).write_bytes(b"")
-        high = replace(BROKERS[1].replicas[0], log_start_offset=Offset(1))
-        looked(folder, Look(99, {0: BROKERS[0], 1: replace(BROKERS[1], replicas=(high,))}))
-
-    return tamper
-
-
-def moved_as_its_leader_did(folder: Path) -> None:
-    """The follower lacks the only record; the leader, from whom it has its log start, has it."""
-    moved = of_broker_2(EventKind.LOG_START_MOVED, Offset(1), reason="as the leader's")
-    also_traced("broker-2-1", moved)(folder)
-    segment(folder, 1).write_bytes(b"")
-    high = replace(BROKERS[1].replicas[0], log_start_offset=Offset(1))
-    looked(folder, Look(99, {0: BROKERS[0], 1: replace(BROKERS[1], replicas=(high,))}))
-
-
-def started_above(folder: Path) -> None:
-    """Retention let go of the only record, said a broker, whose replicas had not committed it."""
-    also_traced("broker-2-1", of_broker_2(EventKind.LOG_START_MOVED, Offset(1)))(folder)
-    looked(folder, look_with(log_start_offset=Offset(1), high_watermark=Offset(0)))

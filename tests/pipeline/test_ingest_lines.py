@@ -219,7 +219,7 @@ def test_every_line_is_read_as_the_checker_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "p0.jsonl"
     path.write_bytes(b"\n".join([*HISTORY, b"", *HISTORY, HISTORY[0][:50]]))
     decoder = msgspec.json.Decoder(type(decode(HISTORY)[0]))
-    found = list(decode_lines(read_lines(path), decoder))
+    found = list(decode_lines(read_lines(path), decoder.decode))
     taken = [each.value for each in found if isinstance(each, Decoded)]
     assert taken == decode(path.read_bytes().splitlines()) == decode(HISTORY) * 2
     assert [each.line for each in found if isinstance(each, Wrong)] == [5]

@@ -220,6 +220,34 @@ def test_fetches_are_timed_by_who_asked(spark: SparkSession) -> None:
     }  # fmt: skip
 
 
+def test_what_64_bits_do_not_hold_is_null_or_left_out(spark: SparkSession) -> None:
+    """Found: one run's times near 2^63 ended the analysis of all."""
+    least, largest = -(2**63), 2**63 - 1
+    times = {"asked_ns": least, "answered_ns": largest}
+    looks = [
+        {**each, "time_ns": time_ns}
+        for number, time_ns in enumerate((least, largest))
+        for each in (
+            look(number, 0, "leader", largest, 0),
+            look(number, 1, "follower", least, 0),
+        )
+    ]
+    tables = tables_from_rows(
+        spark,
+        {
+            RUNS: [run(start_wall_ns=least)],
+            PROBES: [{"run_id": "r", "line": 0, **times}],
+            REPLICA_LOOKS: looks,
+            EVENTS: [event("became_leader", 0, epoch) for epoch in (1, 2)],
+        },
+    )
+    (fetched,) = rows_of(fetch_latencies(tables))
+    assert (fetched["fetches"], fetched["longest_ms"]) == (1, None)
+    assert {row["log_lag"] for row in rows_of(lags(tables))} == {None}
+    assert rows_of(lag_over_time(tables)) == []
+    assert rows_of(failovers(tables)) == []
+
+
 def test_a_median_has_an_interval_from_six_values_on(spark: SparkSession) -> None:
     groups = {"few": [3.0, 1.0, 2.0, 9.0, 4.0], "many": [float(n) for n in range(1, 101)]}
     rows = [(name, value) for name, values in groups.items() for value in values]

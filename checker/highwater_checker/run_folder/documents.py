@@ -15,9 +15,9 @@ import msgspec
 from highwater_checker.finding import CheckResult
 from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.files import read_whole
+from highwater_checker.run_folder.files import may_be_there, read_whole
 from highwater_checker.verdict import Requirement, Verdict
-from highwater_core.numbers import Int64
+from highwater_core.numbers import Int32, Int64
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
@@ -62,10 +62,10 @@ class Document(Generic[T]):
         Raises:
             BadDocument: the file is malformed.
         """
+        if not may_be_there(folder / self.name):
+            return None
         try:
             data = read_whole(folder / self.name)
-        except FileNotFoundError:
-            return None
         except OSError as error:
             raise BadDocument(self.name, f"unreadable: {error.strerror or error}") from error
         try:
@@ -125,7 +125,7 @@ class PromisedTopic:
 
     name: str
     partitions: Partitions
-    replication_factor: int
+    replication_factor: Int32
     is_compacted: bool = False
 
 
@@ -138,8 +138,8 @@ class PromisedProducer:
     """
 
     client: str
-    acks: int = ACKS_ALL
-    max_in_flight: int = 0
+    acks: Int32 = ACKS_ALL
+    max_in_flight: Int32 = 0
     is_idempotent: bool = False
 
 
@@ -182,12 +182,12 @@ class Promises:
     producers: tuple[PromisedProducer, ...] = ()
     consumers: tuple[PromisedConsumer, ...] = ()
     groups: tuple[PromisedGroup, ...] = ()
-    least_acknowledged: int = 1
+    least_acknowledged: Int64 = 1
     to_the_end: bool = True
     only_in_sync: bool = False
     kept: tuple[str, ...] = ()
     writers_are_known: bool = False
-    format_version: int = FORMAT_VERSION
+    format_version: Int32 = FORMAT_VERSION
 
     def __post_init__(self) -> None:
         """Refuse two promises to one producer, whose acks may differ.
@@ -208,8 +208,8 @@ class Excused:
     """
 
     topic: str
-    partition: int
-    start_offset: int
+    partition: Int32
+    start_offset: Int64
 
 
 @dataclass(frozen=True, slots=True)

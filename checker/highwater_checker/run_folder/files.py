@@ -12,13 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def read_whole(path: Path) -> bytes:
-    """Return the file's content; links are followed.
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """Open the file; links are followed.
 
     Raises:
         OSError: it cannot be read, or is no regular file: a read of a pipe or device may not end.
     """
-    with _open_regular(path) as file:
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        yield file
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the file's content.
+
+    Raises:
+        OSError: as open_regular.
+    """
+    with open_regular(path) as file:
         return file.read()
 
 
@@ -26,9 +39,9 @@ def last_byte_of(path: Path) -> bytes:
     """Return the file's last byte alone, b"" of an empty one: files of a long run are large.
 
     Raises:
-        OSError: as read_whole.
+        OSError: as open_regular.
     """
-    with _open_regular(path) as file:
+    with open_regular(path) as file:
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
         return file.read(1)
@@ -48,9 +61,12 @@ def files_in(folder: Path, suffix: str) -> list[Path]:
 
 
 def may_be_there(path: Path) -> bool:
-    """Return whether there is something at the path, or access is denied: reading it says so."""
+    """Return whether there is something at the path, or access is denied: reading it says so.
+
+    A link to nothing is something: who put it there meant a file to be there.
+    """
     try:
-        path.stat()
+        path.lstat()
     except (FileNotFoundError, ValueError):  # a path with a NUL cannot be there
         return False
     except OSError:
@@ -62,23 +78,15 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of the file's content, which is read in parts, in hexadecimal digits.
 
     Raises:
-        OSError: as read_whole.
+        OSError: as open_regular.
     """
-    with _open_regular(path) as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def text_of(path: Path | str) -> str:
     """Return the path for texts: bytes that are no UTF-8, which no JSON may have, are replaced."""
     return os.fsencode(path).decode(errors="replace")
-
-
-@contextlib.contextmanager
-def _open_regular(path: Path) -> Iterator[io.BufferedReader]:
-    with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        yield file
 
 
 def _open_at_once(path: str, flags: int) -> int:

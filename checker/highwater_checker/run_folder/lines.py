@@ -37,9 +37,17 @@ def read_lines(
 
 
 def read_traces(trace_folder: Path, unread: list[str] | None = None) -> tuple[TraceEvent, ...]:
-    """Return every node's events, each node's in its own order; `unread` takes the malformed."""
-    return tuple(
-        event
-        for path in files_in(trace_folder, ".jsonl")
-        for event in read_lines(path, decode_events, unread)
-    )
+    """Return every node's events, each node's in its own order.
+
+    `unread` takes the malformed lines, and the files with events of a start that another has too.
+    """
+    found: list[TraceEvent] = []
+    told: set[tuple[int, int]] = set()
+    for path in files_in(trace_folder, ".jsonl"):
+        events = read_lines(path, decode_events, unread)
+        starts = {(event.node, event.incarnation) for event in events}
+        if unread is not None and not told.isdisjoint(starts):
+            unread.append(f"{text_of(path.name)}: another file has events of the same start")
+        told |= starts
+        found += events
+    return tuple(found)

@@ -28,7 +28,8 @@ WITH leaders AS (
 SELECT DISTINCT run_id FROM (
     SELECT run_id FROM hiding
     GROUP BY run_id, topic, partition, node, leader_epoch, high_watermark, stretch
-    HAVING count(*) >= {LEAST_LOOKS} AND max(time_ns) - min(time_ns) >= {LONG_NS}
+    HAVING count(*) >= {LEAST_LOOKS}
+        AND CAST(max(time_ns) AS DECIMAL(20, 0)) - min(time_ns) >= {LONG_NS}
 ) AS stretches
 """  # noqa: S608
 """The runs in which highwater_checker.idle.hidden_for_long finds a partition.

@@ -196,7 +196,8 @@ def _starts_of_others(tables: Tables) -> DataFrame:
     Source: highwater_checker.requirements.starts_are_the_runs_own.
     """
     runs = tables[RUNS].where(fn.col("format_version") >= STARTS_ARE_TOLD_SINCE).select("run_id")
-    again = fn.max("incarnation") - fn.min("incarnation")
+    last = fn.max("incarnation").cast("long")
+    again = last - fn.min("incarnation")
     counted = tables[EVENTS].groupBy("run_id", "node").agg(again.alias("again"))
     own = (
         tables[FAULTS]

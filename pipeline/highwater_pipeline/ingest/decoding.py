@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkValueError, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -19,6 +20,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from highwater_pipeline.tables import Table
 
 Row = Mapping[str, Any]
+
+UNFIT = (OverflowError, UnicodeError, pa.ArrowException, PySparkValueError, PythonException)
+"""What rows raise, here or in Spark, whose values no column holds, though each file's are checked.
+"""
 
 ROWS_MAX = 10_000
 CHARACTERS_MAX = 4_000_000

@@ -37,6 +37,7 @@ from highwater_checker.run_folder.documents import (
     RunBuild,
     RunTopology,
 )
+from highwater_checker.run_folder.files import may_be_there
 from highwater_checker.run_folder.histories import followed_processes
 from highwater_checker.run_folder.replica_logs import (
     asked_replicas,
@@ -47,7 +48,13 @@ from highwater_checker.run_folder.replica_logs import (
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
 from highwater_checker.verdict import judge
 from highwater_pipeline.ingest.inventory import Inventory
-from highwater_pipeline.ingest.line_files import WrongLine, rows_of_final_look
+from highwater_pipeline.ingest.line_files import (
+    SEEN,
+    LineFile,
+    WrongLine,
+    rows_of_file,
+    rows_of_final_look,
+)
 from highwater_pipeline.ingest.lines import Wrong
 from highwater_pipeline.tables import DATA_VERSION
 
@@ -216,8 +223,14 @@ def _nodes_of(told: RunTopology | PlanTopology, preset: str | None) -> Row:
 
 
 def _looks_stand_for_it(inventory: Inventory, files: SmallFiles) -> bool:
-    looks = inventory.folder / names.LOOKS
-    return files.last_look_is_final and looks.is_file() and looks.stat().st_size > 0
+    """Return whether one of the run's looks is taken for the one at the end.
+
+    A run has such looks alone where it was stopped early: its whole file is read once more.
+    """
+    if not files.last_look_is_final or not may_be_there(inventory.folder / names.LOOKS):
+        return False
+    file = LineFile(inventory.run_id, str(inventory.folder), names.LOOKS)
+    return any(row.get("is_final") for row in rows_of_file(file, SEEN))
 
 
 def _final_look(

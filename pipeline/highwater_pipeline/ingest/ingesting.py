@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from highwater_checker.run_folder.files import text_of
+from highwater_pipeline.ingest.decoding import UNFIT
 from highwater_pipeline.ingest.inventory import Inventory, NotARun, take_inventory
 from highwater_pipeline.ingest.report import IngestReport, RunIngest, Taken
 from highwater_pipeline.ingest.small_runs import take_in_small
@@ -25,8 +27,8 @@ def ingest(spark: SparkSession | None, folders: Sequence[Path], store: Path) -> 
 
     A run's id is its folder's name; for a link, the name of its target. A run that is stored with
     the same files is skipped; a run with other files is replaced as a whole. QUARANTINE has the
-    lines and files that could not be read. A folder that is no run is refused, and so is a second
-    folder of the same name; the others are ingested.
+    lines and files that could not be read. A folder that is no run is refused, and so are a second
+    folder of the same name and a run that no table holds; the others are ingested.
 
     Ordering: a run's receipt is written after its rows in all tables.
 
@@ -42,15 +44,17 @@ def ingest(spark: SparkSession | None, folders: Sequence[Path], store: Path) -> 
         try:
             inventory = _inventory(folder, by_name)
         except NotARun as error:
-            became[folder] = RunIngest(folder.name, Taken.REFUSED, str(error))
+            became[folder] = _refused(folder, str(error))
             continue
         receipt = read_receipt(store, inventory.run_id, inventory.fingerprint)
         if receipt is None:
             waiting[inventory.run_id] = inventory
         else:
             became[folder] = _report(inventory, Taken.UNCHANGED, receipt)
-    for inventory, receipt in _take_in_all(spark, list(waiting.values()), store):
-        became[inventory.folder] = _report(inventory, Taken.INGESTED, receipt)
+    runs = list(waiting.values())
+    for first in range(0, len(runs), RUNS_AT_ONCE):
+        for run, told in _take_in_group(spark, runs[first : first + RUNS_AT_ONCE], store):
+            became[run.folder] = told
     return IngestReport(tuple(became[folder] for folder in wanted))
 
 
@@ -63,24 +67,39 @@ def _inventory(folder: Path, by_name: dict[str, Path]) -> Inventory:
     return inventory
 
 
-def _take_in_all(
+def _take_in_group(
     spark: SparkSession | None, runs: Sequence[Inventory], store: Path
-) -> list[tuple[Inventory, Receipt]]:
-    done: list[tuple[Inventory, Receipt]] = []
-    for first in range(0, len(runs), RUNS_AT_ONCE):
-        group = runs[first : first + RUNS_AT_ONCE]
-        forget(store, {run.run_id for run in group})
-        counts = take_in_small(group, store) if spark is None else take_in(spark, group, store)
-        for run in group:
-            receipt = Receipt(
-                DATA_VERSION,
-                run.fingerprint,
-                counts.rows.get(run.run_id, {}),
-                counts.quarantined.get(run.run_id, {}),
-            )
-            write_receipt(store, run.run_id, receipt)
-            done.append((run, receipt))
-    return done
+) -> Iterator[tuple[Inventory, RunIngest]]:
+    """Yield the outcome of each run; where the group fails by one of them, each is taken in alone.
+
+    A run that fails alone is refused, and stored in no table.
+    """
+    run_ids = {run.run_id for run in runs}
+    forget(store, run_ids)
+    try:
+        counts = take_in_small(runs, store) if spark is None else take_in(spark, runs, store)
+    except UNFIT as error:
+        forget(store, run_ids)
+        if len(runs) == 1:
+            why = f"no table holds it: {type(error).__name__}: {error}"
+            yield runs[0], _refused(runs[0].folder, why)
+        else:
+            for run in runs:
+                yield from _take_in_group(spark, [run], store)
+        return
+    for run in runs:
+        receipt = Receipt(
+            DATA_VERSION,
+            run.fingerprint,
+            counts.rows.get(run.run_id, {}),
+            counts.quarantined.get(run.run_id, {}),
+        )
+        write_receipt(store, run.run_id, receipt)
+        yield run, _report(run, Taken.INGESTED, receipt)
+
+
+def _refused(folder: Path, why: str) -> RunIngest:
+    return RunIngest(text_of(folder.name), Taken.REFUSED, why)
 
 
 def _report(run: Inventory, taken: Taken, receipt: Receipt) -> RunIngest:

@@ -5,7 +5,6 @@ It looks at names and hashes bytes; it decodes no file.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import DOCUMENTS
+from highwater_checker.run_folder.files import may_be_there, sha256_of, text_of
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
 SEGMENTS = names.SEGMENTS
@@ -31,6 +31,8 @@ _ASIDE = re.compile(_REPLICA.pattern + r"\.[0-9]+-(delete|stray)")
 
 NOT_FINISHED = "not finished: its name is that of a file that is being written"
 UNEXPECTED = "unexpected: nothing here has such a name"
+UNREAD = "unreadable"
+"""The first word of the reason why a file that a verdict is made from was not read."""
 
 Fingerprint = Mapping[str, tuple[int, str]]
 """Path in the run's folder to bytes and SHA-256, or to (-1, its kind) if the entry is not read."""
@@ -80,6 +82,8 @@ def take_inventory(folder: Path) -> Inventory:
     """
     if not folder.is_dir():
         raise NotARun("there is no such folder")
+    if text_of(folder.name) != folder.name:
+        raise NotARun("its name, by which a run goes, is no UTF-8")
     if not any((folder / mark).exists() for mark in _MARKS):
         raise NotARun(f"it is no run: it has none of {', '.join(_MARKS)}")
     try:
@@ -90,14 +94,13 @@ def take_inventory(folder: Path) -> Inventory:
 
 def _inventory(folder: Path) -> Inventory:
     strangers: list[tuple[str, str]] = []
-    documents = tuple(each.name for each in DOCUMENTS if (folder / each.name).is_file())
+    documents = tuple(each.name for each in DOCUMENTS if may_be_there(folder / each.name))
     line_files = sorted(_line_files(folder, strangers))
     replicas = sorted(_replicas(folder, strangers), key=lambda replica: replica.path)
-    paths = [*documents, *(file for file, _ in line_files)]
+    paths = [folder / name for name in (*documents, *(file for file, _ in line_files))]
     for replica in replicas:
-        logs = (folder / replica.path).glob("*.log")
-        paths += [_in_run(folder, log) for log in logs]
-    fingerprint = {path: _hash(folder / path) for path in sorted(paths)}
+        paths += (folder / replica.path).glob("*.log")
+    fingerprint = {_in_run(folder, path): _hash(path) for path in sorted(paths)}
     fingerprint |= {replica.path: (-1, "replica") for replica in replicas}
     fingerprint |= {path: (-1, reason) for path, reason in strangers}
     return Inventory(
@@ -112,16 +115,21 @@ def _inventory(folder: Path) -> Inventory:
 
 
 def _line_files(folder: Path, strangers: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield (path, table) of each file of lines; add files of other kinds to strangers."""
+    """Yield (path, table) of each file of lines; add files of other names to strangers.
+
+    Folders, pipes and links to nothing of such names are files that their readers cannot read.
+    """
     for name, table in _LINE_FILES.items():
-        if (folder / name).is_file():
+        if may_be_there(folder / name):
             yield name, table
     for name, table in _LINE_FOLDERS.items():
         for path in _entries(folder / name):
             if path.name.startswith(".tmp-"):
                 strangers.append((_in_run(folder, path), NOT_FINISHED))
-            elif path.name.startswith(".") or path.suffix != ".jsonl" or not path.is_file():
+            elif path.name.startswith(".") or path.suffix != ".jsonl":
                 strangers.append((_in_run(folder, path), UNEXPECTED))
+            elif text_of(path.name) != path.name:
+                strangers.append((_in_run(folder, path), f"{UNREAD}: its name is no UTF-8"))
             else:
                 yield _in_run(folder, path), table
 
@@ -148,10 +156,12 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _in_run(folder: Path, path: Path) -> str:
-    return path.relative_to(folder).as_posix()
+    return text_of(path.relative_to(folder).as_posix())
 
 
 def _hash(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+    try:
+        digest = sha256_of(path)
+        return path.stat().st_size, digest
+    except OSError as error:
+        return -1, f"{UNREAD}: {error.strerror or error}"

@@ -24,8 +24,10 @@ from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
 from highwater_checker.run_folder.intents import IntendedFault, Intent
 from highwater_core.events import TraceEvent
+from highwater_core.traces import decode_event
 from highwater_pipeline.ingest.decoding import Row, decoded, with_wrong
 from highwater_pipeline.ingest.details import BOUNDS, typed_details
+from highwater_pipeline.ingest.inventory import UNREAD
 from highwater_pipeline.ingest.lines import Decoded, Wrong, decode_lines, read_lines
 from highwater_pipeline.tables import (
     EVENTS,
@@ -68,6 +70,10 @@ class LineFile:
     ends_the_run: bool = True
 
 
+OUT_OF_ORDER = "out of order"
+"""The first words of the reason for a line of a trace that is no next one of its node's start."""
+
+
 class WrongLine(Exception):
     """A line that decodes and still is none of its file; the message says why."""
 
@@ -76,12 +82,13 @@ class WrongLine(Exception):
 class Format:
     """A kind of file: the decoder of its lines, and the reader that makes a table's rows of them.
 
+    decode: of one line's bytes, as highwater_checker reads it; raises msgspec's errors.
     reader: called for each file; it returns a function that is called for the file's lines, in
     their order, and may raise WrongLine.
     """
 
     table: Table
-    decoder: msgspec.json.Decoder[Any]
+    decode: Callable[[bytes], Any]
     reader: Callable[[LineFile], Callable[[Decoded], Sequence[Row]]]
 
 
@@ -111,10 +118,20 @@ def decoded_files(
 
 
 def rows_of_file(file: LineFile, table: Table) -> Iterator[Row]:
-    """Yield a file's rows, wrong lines among them; reads it as they are asked for."""
-    of_kind = FORMATS[table.name]
+    """Yield a file's rows, wrong lines among them; reads it as they are asked for.
+
+    A file that cannot be read is wrong as a whole.
+    """
+    try:
+        yield from _rows_of_lines(file, FORMATS[table.name])
+    except OSError as error:
+        why = f"{UNREAD}: {error.strerror or error}"
+        yield wrong_row(file.run_id, file.file, Wrong(-1, why, None))
+
+
+def _rows_of_lines(file: LineFile, of_kind: Format) -> Iterator[Row]:
     rows_of = of_kind.reader(file)
-    for found in decode_lines(read_lines(Path(file.folder, file.file)), of_kind.decoder):
+    for found in decode_lines(read_lines(Path(file.folder, file.file)), of_kind.decode):
         if isinstance(found, Wrong):
             yield wrong_row(file.run_id, file.file, found)
             continue
@@ -186,10 +203,34 @@ class _Operations:
         return [row]
 
 
-def _events(file: LineFile, at: Decoded) -> Sequence[Row]:
-    detail = msgspec.json.encode(at.value.detail).decode()
-    told = typed_details(at.value.detail)
-    return [{"run_id": file.run_id, **_fields(at.value), "detail": detail, **told}]
+class _Events:
+    """Reads a trace: which event of each start is due next in this file, it remembers.
+
+    Lost and repeated events are found in the rows of all files (checks/sql/completeness.sql); rows
+    have no order, so only here it shows that a file has a start's events in another one, or begins
+    amid them. Such an event is taken, and its line is told in quarantine as well.
+    """
+
+    def __init__(self, file: LineFile) -> None:
+        self._file = file
+        self._due: dict[tuple[int, int], int] = {}
+
+    def __call__(self, at: Decoded) -> Sequence[Row]:
+        event: TraceEvent = at.value
+        row = {
+            "run_id": self._file.run_id,
+            **_fields(event),
+            "detail": msgspec.json.encode(event.detail).decode(),
+            **typed_details(event.detail),
+        }
+        start = event.node, event.incarnation
+        due = self._due.get(start, 0)
+        goes_on = start in self._due
+        self._due[start] = event.seq + 1
+        if event.seq == due or (goes_on and event.seq > due):
+            return [row]
+        wrong = at.line.wrong(f"{OUT_OF_ORDER}: seq {event.seq} where {due} is due")
+        return [row, wrong_row(self._file.run_id, self._file.file, wrong)]
 
 
 def rows_of_final_look(run_id: str, final_look: Look) -> Sequence[Row]:
@@ -259,11 +300,11 @@ def _each(
 FORMATS = {
     each.table.name: each
     for each in (
-        Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent), _Operations),
-        Format(EVENTS, msgspec.json.Decoder(TraceEvent), _each(_events)),
-        Format(SEEN, msgspec.json.Decoder(Look), _each(_seen)),
-        Format(PROBES, msgspec.json.Decoder(Probe), _each(_probes)),
-        Format(FAULTS, msgspec.json.Decoder(Intent[IntendedFault]), _each(_faults)),
+        Format(OPERATIONS, msgspec.json.Decoder(HistoryEvent).decode, _Operations),
+        Format(EVENTS, decode_event, _Events),
+        Format(SEEN, msgspec.json.Decoder(Look).decode, _each(_seen)),
+        Format(PROBES, msgspec.json.Decoder(Probe).decode, _each(_probes)),
+        Format(FAULTS, msgspec.json.Decoder(Intent[IntendedFault]).decode, _each(_faults)),
     )
 }
 """By the table's name."""

@@ -7,12 +7,14 @@ decoders are those by which highwater_checker reads the same files. One task rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from highwater_checker.run_folder.files import open_regular
 
 LINE_BYTES_MAX = 8 * 1024 * 1024
 TEXT_CHARACTERS = 200
@@ -59,8 +61,11 @@ def read_lines(path: Path) -> Iterator[Line]:
     """Yield every line but blank ones, which are numbered all the same.
 
     At most LINE_BYTES_MAX bytes of a line, and one more, are read into memory.
+
+    Raises:
+        OSError: the file cannot be read, or is no regular one.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         number = 0
         while data := file.readline(LINE_BYTES_MAX + 1):
             rest = data
@@ -73,12 +78,15 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def decode_lines(
-    lines: Iterator[Line], decoder: msgspec.json.Decoder[Any]
+    lines: Iterator[Line], decode: Callable[[bytes], Any]
 ) -> Iterator[Decoded | Wrong]:
-    """Yield each line as Decoded or Wrong; a decoded line may come after wrong ones behind it."""
+    """Yield each line as Decoded or Wrong; a decoded line may come after wrong ones behind it.
+
+    decode: raises msgspec's errors for a line that is malformed.
+    """
     held: Decoded | None = None
     for line in lines:
-        found = _decode(line, decoder)
+        found = _decode(line, decode)
         if isinstance(found, Wrong):
             yield found
             continue
@@ -89,11 +97,11 @@ def decode_lines(
         yield replace(held, is_last=True)
 
 
-def _decode(line: Line, decoder: msgspec.json.Decoder[Any]) -> Decoded | Wrong:
+def _decode(line: Line, decode: Callable[[bytes], Any]) -> Decoded | Wrong:
     if len(line.data) > LINE_BYTES_MAX:
         return line.wrong(TOO_LONG)
     try:
-        return Decoded(line, decoder.decode(line.data))
+        return Decoded(line, decode(line.data))
     except _UNREADABLE as error:
         if _is_json(line.data):
             return line.wrong(f"wrong: {error}")

@@ -27,11 +27,10 @@ from highwater_checker.run_folder.small_files import read_document
 from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.ingest.decoding import Row, decoded
-from highwater_pipeline.ingest.inventory import SEGMENTS, Inventory
+from highwater_pipeline.ingest.inventory import SEGMENTS, UNREAD, Inventory
 from highwater_pipeline.tables import RECORDS, REPLICAS
 
 REPLICA = ["run_id", "topic", "partition", "broker"]
-UNREAD = "unreadable"
 NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
 FOLDER = f"{SEGMENTS}/broker-%d/%s-%d"
 """Where in a run's folder the copy of a replica's log is: of broker, topic and partition."""

@@ -24,7 +24,7 @@ def alerts(tables: Tables) -> DataFrame:
             "run_id",
             fn.col("node").alias("controller"),
             "controller_epoch",
-            fn.get_json_object("detail", "$.broker").cast("int").alias("broker"),
+            fn.get_json_object("detail", "$.broker").try_cast("int").alias("broker"),
             fn.get_json_object("detail", "$.request").alias("request"),
             "ts_ns",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.evidence import replica_looks_in_run
@@ -21,7 +21,7 @@ def lags(tables: Tables) -> DataFrame:
         log_lag: leader's log end minus follower's, in records.
         high_watermark_lag: leader's high watermark minus follower's, in records.
     The nodes of a look are asked one after the other, so records written meanwhile make a lag
-    wrong; it is never below 0.
+    wrong; it is never below 0, and null where 64 bits do not hold it.
     """
     looks = replica_looks_in_run(tables)
     place = ["run_id", "look", "topic", "partition", "leader_epoch"]
@@ -32,9 +32,6 @@ def lags(tables: Tables) -> DataFrame:
         fn.col("isr").alias("leader_isr"),
     )
     followers = looks.where("role = 'follower'")
-    zero = fn.lit(0)
-    behind = fn.greatest(fn.col("leader_end") - fn.col("log_end_offset"), zero)
-    committed_behind = fn.greatest(fn.col("leader_high_watermark") - fn.col("high_watermark"), zero)
     return followers.join(leaders, place).select(
         "run_id",
         "look",
@@ -43,9 +40,18 @@ def lags(tables: Tables) -> DataFrame:
         "partition",
         fn.col("node").alias("broker"),
         fn.array_contains("leader_isr", fn.col("node")).alias("is_in_isr"),
-        behind.alias("log_lag"),
-        committed_behind.alias("high_watermark_lag"),
+        _behind("log_end_offset", "leader_end").alias("log_lag"),
+        _behind("high_watermark", "leader_high_watermark").alias("high_watermark_lag"),
     )
+
+
+def _behind(follower: str, leader: str) -> Column:
+    """Return by how much the leader's offset is above the follower's; null if 64 bits hold no more.
+
+    At least 0.
+    """
+    lag = fn.try_subtract(fn.col(leader), fn.col(follower))
+    return fn.when(fn.col(leader) <= fn.col(follower), 0).otherwise(lag)
 
 
 def lag_over_time(tables: Tables) -> DataFrame:
@@ -59,7 +65,8 @@ def lag_over_time(tables: Tables) -> DataFrame:
     length_ns = fn.floor(fn.col("end_ns") / STRETCHES) + 1
     return (
         of_looks.join(fn.broadcast(ends), "run_id")
-        .withColumn("from_ns", fn.floor(fn.col("time_ns") / length_ns) * length_ns)
+        .withColumn("from_ns", fn.try_multiply(fn.floor(fn.col("time_ns") / length_ns), length_ns))
+        .where("from_ns IS NOT NULL AND log_lag IS NOT NULL AND high_watermark_lag IS NOT NULL")
         .groupBy("run_id", "from_ns")
         .agg(*(fn.max(name).alias(name) for name in ("log_lag", "high_watermark_lag")))
     )

@@ -12,8 +12,11 @@ NS_PER_MS = 1_000_000
 
 
 def ms_between(begin_ns: str, end_ns: str) -> Column:
-    """Return the milliseconds from one column's time to the other's; null if either is null."""
-    return (fn.col(end_ns) - fn.col(begin_ns)) / NS_PER_MS
+    """Return the milliseconds from one column's time to the other's.
+
+    Null if either is null, or 64 bits do not hold the difference: no run lasts so long.
+    """
+    return fn.try_subtract(fn.col(end_ns), fn.col(begin_ns)) / NS_PER_MS
 
 
 def timed_events(tables: Tables, *kinds: str) -> DataFrame:
@@ -21,12 +24,14 @@ def timed_events(tables: Tables, *kinds: str) -> DataFrame:
 
     Only for runs whose begin is known. Nodes trace the wall clock of their machine, on which the
     run's clients were, too. Across machines at_ns would be off by their clocks' difference.
+    Events at times that 64 bits do not hold in the run's are left out: a damaged line's.
     """
     began = tables[RUNS].where("start_wall_ns IS NOT NULL").select("run_id", "start_wall_ns")
     events = tables[EVENTS].where(fn.col("kind").isin(*kinds))
     return (
         events.join(fn.broadcast(began), "run_id")
-        .withColumn("at_ns", fn.col("ts_ns") - fn.col("start_wall_ns"))
+        .withColumn("at_ns", fn.try_subtract(fn.col("ts_ns"), fn.col("start_wall_ns")))
+        .where("at_ns IS NOT NULL")
         .drop("start_wall_ns")
     )
 

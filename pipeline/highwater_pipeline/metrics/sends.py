@@ -33,7 +33,8 @@ def latencies(tables: Tables) -> DataFrame:
         .where("invoked_ns IS NOT NULL AND acknowledged_ns IS NOT NULL")
         .withColumn("latency_ms", ms_between("invoked_ns", "acknowledged_ns"))
     )
-    span_s = (fn.max("acknowledged_ns") - fn.min("acknowledged_ns")) / 1e9
+    span_ns = fn.try_subtract(fn.max("acknowledged_ns"), fn.min("acknowledged_ns"))
+    span_s = span_ns / 1e9
     count = fn.count(fn.lit(1))
     return _by_run(
         times.withColumn("run_id", fn.col("operation.run_id")),

@@ -9,7 +9,8 @@ import pytest
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look
 from tests.pipeline.tampered import TAMPERED
-from tests.pipeline.tampering import BROKERS, FAIL, looked, started_high
+from tests.pipeline.tampering import BROKERS, FAIL, looked
+from tests.pipeline.tampering_logs import started_high
 from tests.support.run_on_disk import write_run
 
 

@@ -8,12 +8,19 @@ import pytest
 
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.json_lines import DamagedLines
-from highwater_core.numbers import Int64
+from highwater_core.numbers import Int32, Int64
 from highwater_core.traces import READ_DETAILS, READ_FIELDS, decode_events, encode_event
 
 STARTED = TraceEvent(1, 3, 2, 0, EventKind.NODE_STARTED)
-SOUND = {Int64: 7, str: "x", list[Int64]: [1, 2], list[str]: ["t"]}
-WRONG = {Int64: 2**63, str: None, list[Int64]: [1, -(2**63) - 1], list[str]: [1]}
+SOUND = {Int32: 7, Int64: 2**40, str: "x", list[Int32]: [1, 2], list[str]: ["t"]}
+WRONG = {
+    Int32: (True, 1.0, 2**31),
+    Int64: (True, 1.0, 2**63),
+    str: (None,),
+    list[Int32]: ([1, "2"], [2**31]),
+    list[str]: ([1],),
+}
+
 
 PLACE = {"topic": "t", "partition": 0, "leader_epoch": 1, "offset": 2}
 
@@ -33,7 +40,8 @@ def test_an_event_comes_with_the_details_that_judges_read(kind: EventKind) -> No
     assert decode_events([encode_event(each) for each in (event, STARTED)]) == [event, STARTED]
     for name, of in READ_DETAILS[kind].items():
         without = {key: value for key, value in event.detail.items() if key != name}
-        for detail in (without, {**event.detail, name: WRONG[of]}):
+        wrong = ({**event.detail, name: value} for value in WRONG[of])
+        for detail in (without, *wrong):
             damaged = replace(event, detail=detail)
             with pytest.raises(DamagedLines, match="line 1: ") as told:
                 decode_events([encode_event(each) for each in (damaged, STARTED)])

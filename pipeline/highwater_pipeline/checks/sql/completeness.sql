@@ -57,7 +57,7 @@ WITH examined AS (
     ELSE 'LEAVES_A_GAP' END AS wording,
     node, incarnation, seq, previous, NULL AS kind, NULL AS lacking
   FROM steps
-  WHERE previous <> seq - 1
+  WHERE previous <> greatest(seq, -9223372036854775807) - 1
   UNION ALL
   SELECT run_id, 'C00', coalesce(topic, ''), coalesce(partition, -1), 'LACKS_DETAILS',
     node, incarnation, seq, NULL, kind, lacking
