@@ -179,9 +179,12 @@ def test_the_final_look_is_the_last_one_that_decodes(tmp_path: Path) -> None:
 
 
 def test_a_look_has_a_row_of_its_own_whoever_answers(tmp_path: Path) -> None:
-    idle = msgspec.json.encode(NodeSnapshot(NodeId(7), "broker", 3, "v3", ControllerEpoch(1)))
+    seven, nine = (
+        msgspec.json.encode(NodeSnapshot(NodeId(node), "broker", start, "v3", ControllerEpoch(1)))
+        for node, start in ((7, 3), (9, 4))
+    )
     looks = (
-        b'{"time_ns":5,"nodes":{"9":%s,"7":%s,"8":null}}' % (idle.replace(b":3,", b":4,"), idle),
+        b'{"time_ns":5,"nodes":{"9":%s,"7":%s,"8":null}}' % (nine, seven),
         b'{"time_ns":6',
         b'{"time_ns":7,"nodes":{"7":null}}',
         b'{"time_ns":8,"nodes":{}}',
@@ -198,8 +201,9 @@ def test_a_look_has_a_row_of_its_own_whoever_answers(tmp_path: Path) -> None:
 
 
 def test_a_node_that_no_column_holds_makes_its_look_wrong(tmp_path: Path) -> None:
-    idle = msgspec.json.encode(NodeSnapshot(NodeId(7), "broker", 3, "v3", ControllerEpoch(1)))
-    line = b'{"time_ns":5,"nodes":{"4294967296":%s}}' % idle
+    beyond = NodeId(4_294_967_296)
+    idle = msgspec.json.encode(NodeSnapshot(beyond, "broker", 3, "v3", ControllerEpoch(1)))
+    line = b'{"time_ns":5,"nodes":{"%d":%s}}' % (beyond, idle)
     rows = rows_of(tmp_path, REPLICA_LOOKS, "snapshots.jsonl", line)
     assert wrong_in(rows) == [(0, "wrong: 4294967296 does not fit answered")]
 
