@@ -276,7 +276,8 @@ class PartitionOracle:
 
         known_isr: the ISR as the leader knows it; () if the leader has not heard of its partition's
         epoch yet. Such a leader may count brokers that have left the ISR since, and perhaps lost
-        their replicas. The ISR in ZooKeeper must hold the records that it commits all the same.
+        their replicas. The ISR in ZooKeeper must hold the records that it commits all the same,
+        unless anybody could be elected there.
         """
         first = shadow.chain.index_below(self.committed.end_offset) + 1
         for index, batch in enumerate(shadow.chain.batches[first:], first):
@@ -286,7 +287,8 @@ class PartitionOracle:
             if self._records is not None:
                 self._records.add(*shadow.data_of(index))
             self._committed_by.append(len(role.isr))
-        isr = () if self.leadership is None else self.leadership.isr
+        written = None if self._was_anyone_elected else self.leadership
+        isr = () if written is None else written.isr
         members = dict.fromkeys((leader, *isr, *known_isr))
         for member in members:
             self._check_member(member, "I2" if member in isr else "I4")

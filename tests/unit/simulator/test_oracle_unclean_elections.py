@@ -52,6 +52,16 @@ def test_what_an_allowed_unclean_election_costs_is_excused() -> None:
     assert judged.reports == []
 
 
+def test_i2_whoever_was_elected_may_lack_what_the_deposed_leader_commits_after_it() -> None:
+    """Found by a search: the elected broker's log folder had failed, so that it never led."""
+    judged = elected_from_outside(is_allowed=True)
+    for broker in (0, 1):
+        judged.give(broker, record(3))
+    judged.see(0, 4, isr=(0, 1))
+    assert judged.reports == []
+    assert judged.oracle.committed.end_offset == 4
+
+
 def test_i4_an_unclean_election_excuses_no_later_leader() -> None:
     judged = elected_from_outside(is_allowed=True)
     judged.see(2, 2, 1, isr=(2,), entries=((0, 0), (1, 2)))
