@@ -65,10 +65,12 @@ def member_restarted_before_its_isr_was_written(
 def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | None:
     """Return the evidence that a leader added a broker that the controller believes gone.
 
-    The controller still believes it, so no event will remove that member.
+    The controller still believes it, so no event will remove that member. It heard of the broker's
+    end before the ISR was written: it had no member to remove.
     """
     for proposal, broker in reversed(tuple(_expansions(story))):
-        gone = _gone_at(trace, broker, proposal.place)
+        adopted = _adoption(story, proposal)
+        gone = _gone_at(trace, broker, proposal.place if adopted is None else adopted.place)
         if gone is not None and _gone_at(trace, broker, len(trace)) is gone:
             return (
                 f"leader {proposal.node} took {broker} into the ISR of epoch {proposal.epoch} "

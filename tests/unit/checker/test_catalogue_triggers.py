@@ -562,6 +562,22 @@ STORIES = (
         -1,
         {
             "led": leads(1, 0, 0),
+            "proposed": proposes(1, 0, 2),
+            "gone": sees(dead=(2,)),
+            "adopted": adopts(1, 0, 2),
+        },
+        needs=("gone", "proposed"),
+        unless={
+            "it is back": ("gone", sees(new=(2,))),
+            "it came back": ("adopted", sees(new=(2,))),
+        },
+    ),
+    Story(
+        8,
+        "L4",
+        -1,
+        {
+            "led": leads(1, 0, 0),
             "gone": sees(dead=(2,)),
             "another controller": controls(1001, 2),
             "it took over": takes_over(1001, 1),
