@@ -145,16 +145,24 @@ def wait_for_full_isr(bootstrap: str, topic: str, within_s: float) -> None:
 def wait_for_full_isrs(bootstrap: str, topics: Sequence[str], within_s: float) -> None:
     """As wait_for_full_isr, of several topics."""
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
-    only = topics[0] if len(topics) == 1 else None
 
     def is_full() -> bool:
         try:
-            found = admin.list_topics(only, timeout=2).topics
+            found = _metadata_of(admin, topics, timeout_s=2)
         except KafkaException:
             return False
         return all(topic in found and _is_full(found[topic]) for topic in topics)
 
     wait_until(is_full, within_s, f"a full ISR of {len(topics)} topics, the first {topics[0]}")
+
+
+def _metadata_of(
+    admin: AdminClient, topics: Sequence[str], timeout_s: float
+) -> dict[str, TopicMetadata]:
+    """Return the metadata of the topics, with others' where they are several."""
+    only = topics[0] if len(topics) == 1 else None
+    found: dict[str, TopicMetadata] = admin.list_topics(only, timeout=timeout_s).topics
+    return found
 
 
 def _is_full(topic: TopicMetadata) -> bool:
@@ -177,8 +185,7 @@ def leaders_of(bootstrap: str, topic: str) -> dict[int, int]:
 def leaders_of_all(bootstrap: str, topics: Sequence[str]) -> dict[str, dict[int, int]]:
     """Return each partition's leader by the metadata, by topic; -1 when there is none."""
     admin = AdminClient({**IMPATIENT, "bootstrap.servers": bootstrap})
-    only = topics[0] if len(topics) == 1 else None
-    found = admin.list_topics(only, timeout=10).topics
+    found = _metadata_of(admin, topics, timeout_s=10)
     return {
         topic: {number: int(each.leader) for number, each in found[topic].partitions.items()}
         for topic in topics

@@ -69,6 +69,10 @@ def bench(
     ] = None,
 ) -> None:
     """Measure the cost of the death of a broker and of the controller with many partitions."""
+    if partitions % topics:
+        raise typer.BadParameter(
+            f"{partitions} partitions are not equal shares for {topics} topics"
+        )
     systems: list[System] = [HighwaterSystem(), *([ApacheKafkaSystem(say)] if kafka else [])]
 
     def measure_and_report(system: System) -> Samples:

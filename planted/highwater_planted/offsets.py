@@ -76,12 +76,13 @@ def _load_to_the_high_watermark(
     partition: Partition,
     epoch_start_offset: Offset,
     is_wanted: Callable[[], bool],
+    is_own: Callable[[str], bool],
     purgatory: Purgatory,
     turns: Turns,
 ) -> None:
     """As Kafka's GroupMetadataManager does."""
     end_offset = min(epoch_start_offset, partition.high_watermark)
-    _init_load(self, partition, end_offset, is_wanted, purgatory, turns)
+    _init_load(self, partition, end_offset, is_wanted, is_own, purgatory, turns)
 
 
 def _always_current(self: Ownership, number: int, term: Term) -> bool:

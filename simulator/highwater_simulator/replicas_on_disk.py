@@ -27,9 +27,9 @@ def read_replica(
         for path, content in files.items()
         if f"/{at}/" in f"/{path}" and path.endswith(LOG_SUFFIX)
     ]
-    batches = batches_in(segments)
+    compacted = is_compacted(world, at.topic)
+    batches = batches_in(segments, is_compacted=compacted)
     names = [path.rpartition("/")[2] for path, _ in segments]
     start_offset = int(names[0].removesuffix(LOG_SUFFIX)) if names and retention else 0
-    compacted = is_compacted(world, at.topic)
     log = ReplicaLog(broker_id, at.topic, at.partition, batches, 0, start_offset, compacted)
     return replace(log, high_watermark=log.log_end_offset)

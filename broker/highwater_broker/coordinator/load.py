@@ -8,7 +8,7 @@ acknowledged, so the load waits until it reaches the epoch's start, as ListOffse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from highwater_broker.coordinator.logic.loaded_records import LoadedRecords
@@ -49,11 +49,13 @@ class Load:
     groups: by group id.
     end_offset: the offset after the last record that was read.
     skipped: the number of records that are not a group's.
+    strays: the groups that belong to other partitions, in the order of their first records.
     """
 
     groups: dict[str, LoadedGroup]
     end_offset: Offset
     skipped: int = 0
+    strays: Sequence[str] = ()
 
 
 class PartitionLoad:
@@ -64,21 +66,27 @@ class PartitionLoad:
         partition: Partition,
         epoch_start_offset: Offset,
         is_wanted: Callable[[], bool],
+        is_own: Callable[[str], bool],
         purgatory: Purgatory,
         turns: Turns,
     ) -> None:
         """epoch_start_offset: the start of the leader epoch in which this broker began to lead.
 
         Every record that a former leader acknowledged lies before it.
+        is_own: returns whether a group belongs to the partition. It takes milliseconds for the
+        longest ids, so it is asked as records are read, once for each group.
         """
         self._partition = partition
         self._target = epoch_start_offset
         self._is_wanted = is_wanted
+        self._is_own = is_own
         self._purgatory = purgatory
         self._turns = turns
         self._position = partition.log_start_offset
         self._records = LoadedRecords()
         self._skipped = 0
+        self._owned: dict[str, bool] = {}
+        """Whether each group that was met belongs to the partition."""
 
     async def run(self) -> Load:
         """Return all groups with committed records below the target.
@@ -93,7 +101,8 @@ class PartitionLoad:
             await self._turns.next(self._target - self._position)
             self._check_wanted()
             self._read_step()
-        return Load(self._records.groups(), self._position, self._skipped)
+        strays = [group_id for group_id, is_own in self._owned.items() if not is_own]
+        return Load(self._records.groups(), self._position, self._skipped, strays)
 
     def _check_wanted(self) -> None:
         if not self._is_wanted():
@@ -153,9 +162,13 @@ class PartitionLoad:
 
     def _apply(self, key: bytes | None, value: bytes | None, offset: Offset) -> None:
         try:
-            self._records.apply(decode(key, value))
+            record = decode(key, value)
         except BadGroupRecord as bad:
             self._skip(1, offset, str(bad))
+            return
+        if record.group_id not in self._owned:
+            self._owned[record.group_id] = self._is_own(record.group_id)
+        self._records.apply(record)
 
     def _skip(self, count: int, offset: Offset, what: str) -> None:
         """Count records that are not a group's; the first ones are traced."""

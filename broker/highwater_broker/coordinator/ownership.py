@@ -133,6 +133,7 @@ class Ownership:
             partition,
             role.epoch_start_offset,
             lambda: self._is_current(number, term),
+            lambda group_id: self.partition_of(group_id) == number,
             self._purgatory,
             self._turns,
         )
@@ -176,9 +177,9 @@ class Ownership:
         if not self._is_current(number, term):
             return
         term.is_loaded = True
-        strays = [each for each in loaded.groups if self.partition_of(each) != number]
-        if strays:
-            what = f"{len(strays)} groups of other partitions, the first {strays[0][:100]!r}"
+        if loaded.strays:
+            first = loaded.strays[0][:100]
+            what = f"{len(loaded.strays)} groups of other partitions, the first {first!r}"
             term.partition.trace(EventKind.BAD_INPUT_MET, where="groups' records", what=what)
         if self._cache is not None:
             self._cache.take_over(number, loaded.groups)

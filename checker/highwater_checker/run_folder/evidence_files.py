@@ -36,7 +36,7 @@ _PATTERNS = (
 )
 """The files that a verdict is made from; promises.json names the list, and is written before."""
 _LISTED_LATER = (TOPOLOGY.name,)
-"""Files that lists of the same format may lack, since the first of them did."""
+"""Files that a list may lack: earlier versions, of the same format, did not list them."""
 
 
 def written_files(folder: Path) -> dict[str, WrittenFile]:

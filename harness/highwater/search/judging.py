@@ -82,10 +82,10 @@ def expected_of(found: Found | None, bug: str) -> Expected:
 def _finding(found: Found, result: RunResult) -> Finding:
     """Return the finding, with the last event on its partition before the violation was seen."""
     violation = found.violation
-    before = [entry.event for entry in result.trace.entries[: violation.trace_length]]
+    before = result.trace.entries[: violation.trace_length]
     on_it = (
         event
-        for event in reversed(before)
+        for event in (entry.event for entry in reversed(before))
         if isinstance(event, TraceEvent)
         and (event.topic or "", event.partition) == (violation.topic, violation.partition)
     )

@@ -22,7 +22,9 @@ from highwater_pipeline.tables import Table
 Row = Mapping[str, Any]
 
 UNFIT = (OverflowError, UnicodeError, pa.ArrowException, PySparkValueError, PythonException)
-"""What rows raise, here or in Spark, whose values no column holds, though each file's are checked.
+"""The errors of a row with a value that no column holds, here or in a worker of Spark.
+
+The values of each kind of file are checked before: such a row was not foreseen.
 """
 
 ROWS_MAX = 10_000

@@ -80,6 +80,7 @@ class Documents:
     """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
     start_wall_ns: when the run began, None if unknown.
+    compacted: the run's compacted topics.
     excused: rows of EXCUSED. members: rows of GROUP_MEMBERS.
     final_look: the rows in SEEN of the look at the end, none where no file has it.
     last_look_is_final: whether the run's last look stands for it.
@@ -89,6 +90,7 @@ class Documents:
     producers: dict[str, Settings]
     wrong: tuple[tuple[str, Wrong], ...]
     start_wall_ns: int | None
+    compacted: frozenset[str]
     excused: tuple[Row, ...]
     members: tuple[Row, ...]
     final_look: tuple[Row, ...]
@@ -134,6 +136,7 @@ def read_documents(inventory: Inventory) -> Documents:
         producers=_producers(promises),
         wrong=tuple(wrong),
         start_wall_ns=start_wall_ns,
+        compacted=compacted_topics(promises),
         excused=excused,
         members=tuple(_members(inventory.run_id, promises)),
         final_look=final_look,

@@ -71,7 +71,7 @@ class LineFile:
 
 
 OUT_OF_ORDER = "out of order"
-"""The first words of the reason for a line of a trace that is no next one of its node's start."""
+"""The first words of the reason for a trace's line that does not follow the line before it."""
 
 
 class WrongLine(Exception):
@@ -204,11 +204,11 @@ class _Operations:
 
 
 class _Events:
-    """Reads a trace: which event of each start is due next in this file, it remembers.
+    """Reads a trace, and remembers which event of each start is due next in this file.
 
-    Lost and repeated events are found in the rows of all files (checks/sql/completeness.sql); rows
-    have no order, so only here it shows that a file has a start's events in another one, or begins
-    amid them. Such an event is taken, and its line is told in quarantine as well.
+    Lost and repeated events are found in the rows of all files (checks/sql/completeness.sql). Rows
+    have no order, so a file with a start's events in another order, or without its first ones,
+    shows here alone. An event out of order has a row, and its line is in quarantine as well.
     """
 
     def __init__(self, file: LineFile) -> None:

@@ -6,7 +6,7 @@ A worker holds one replica's log in memory at a time, as the checker does.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from highwater_checker.run_folder.documents import PROMISES
-from highwater_checker.run_folder.replica_logs import compacted_topics
-from highwater_checker.run_folder.small_files import read_document
 from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.ingest.decoding import Row, decoded
@@ -60,7 +57,12 @@ _LOG = StructType(
 _SCHEMA = StructType([*RECORDS.schema.fields, StructField("log", _LOG)])
 
 
-def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> DataFrame:
+def decoded_logs(
+    spark: SparkSession,
+    runs: Sequence[Inventory],
+    compacted: Mapping[str, Collection[str]],
+    tasks: int,
+) -> DataFrame:
     """Return one row a record, with RECORDS' columns, and one row a replica, with `log`.
 
     log:
@@ -68,16 +70,17 @@ def decoded_logs(spark: SparkSession, runs: Sequence[Inventory], tasks: int) -> 
         batches: their number.
         damage: why the log does not decode, else null.
         unread: why the log could not be read whole, though it may be sound; else null.
+    compacted: each run's compacted topics.
     tasks: at most so many tasks read the replicas.
     """
-    folders = [cells for run in runs for cells in _folders_of(run)]
+    folders = [cells for run in runs for cells in _folders_of(run, compacted[run.run_id])]
     rows = [tuple(cells[name] for name in _FOLDERS.names) for cells in folders]
     return decoded(spark, rows, _FOLDERS, _rows, _SCHEMA, tasks)
 
 
-def rows_of_replicas(run: Inventory) -> Iterator[Row]:
-    """Yield the rows of decoded_logs of one run."""
-    for folder in _folders_of(run):
+def rows_of_replicas(run: Inventory, compacted: Collection[str]) -> Iterator[Row]:
+    """Yield the rows of decoded_logs of one run. compacted: its compacted topics."""
+    for folder in _folders_of(run, compacted):
         yield from _rows(folder)
 
 
@@ -157,8 +160,7 @@ def not_copied(logs: DataFrame, asked: DataFrame) -> DataFrame:
     )
 
 
-def _folders_of(run: Inventory) -> Iterator[Row]:
-    compacted = compacted_topics(read_document(PROMISES, run.folder, []))
+def _folders_of(run: Inventory, compacted: Collection[str]) -> Iterator[Row]:
     for replica in run.replicas:
         yield {
             "run_id": run.run_id,

@@ -86,7 +86,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
     is_look = pc.is_null(seen["topic"])
     looks = seen.filter(pc.invert(is_look)).select(list(REPLICA_LOOKS.columns))
     told: list[Row] = []
-    records = _table(RECORDS, _aside(rows_of_replicas(run), "log", told))
+    records = _table(RECORDS, _aside(rows_of_replicas(run, documents.compacted), "log", told))
     logs = [log for log in told if log["unread"] is None]
     asked = _asked(looks.filter(looks["is_final"]).to_pylist(), documents.row)
     quarantine += _unread(told)

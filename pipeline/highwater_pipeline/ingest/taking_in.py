@@ -96,7 +96,8 @@ def _frames(
         for name, each in FORMATS.items()
     }
     rows = {table: frame.where("wrong IS NULL") for table, frame in decoded.items()}
-    logs = keep(decoded_logs(spark, runs, tasks))
+    compacted = {run_id: each.compacted for run_id, each in documents.items()}
+    logs = keep(decoded_logs(spark, runs, compacted, tasks))
     ends = _frame(spark, SEEN, [row for each in documents.values() for row in each.final_look])
     seen = rows.pop(SEEN).select(*SEEN.columns).unionByName(ends)
     looks = replicas_in(seen)

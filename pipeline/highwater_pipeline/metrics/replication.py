@@ -46,9 +46,9 @@ def lags(tables: Tables) -> DataFrame:
 
 
 def _behind(follower: str, leader: str) -> Column:
-    """Return by how much the leader's offset is above the follower's; null if 64 bits hold no more.
+    """Return how many records the follower's offset is below the leader's, at least 0.
 
-    At least 0.
+    Null if 64 bits do not hold it.
     """
     lag = fn.try_subtract(fn.col(leader), fn.col(follower))
     return fn.when(fn.col(leader) <= fn.col(follower), 0).otherwise(lag)

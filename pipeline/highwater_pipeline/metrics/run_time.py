@@ -24,7 +24,7 @@ def timed_events(tables: Tables, *kinds: str) -> DataFrame:
 
     Only for runs whose begin is known. Nodes trace the wall clock of their machine, on which the
     run's clients were, too. Across machines at_ns would be off by their clocks' difference.
-    Events at times that 64 bits do not hold in the run's are left out: a damaged line's.
+    An event whose at_ns does not fit 64 bits is left out: its line is damaged.
     """
     began = tables[RUNS].where("start_wall_ns IS NOT NULL").select("run_id", "start_wall_ns")
     events = tables[EVENTS].where(fn.col("kind").isin(*kinds))

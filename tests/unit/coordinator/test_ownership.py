@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from highwater_broker.coordinator.logic.placement import offsets_partition
@@ -56,6 +58,23 @@ def test_groups_of_another_partition_are_reported(world: CoordinatorWorld) -> No
     world.lead_loaded(world.host((number + 1) % PARTITION_COUNT, [committed("g", 7)]))
     (told,) = world.trace.of("bad_input_met")
     assert told["what"] == "1 groups of other partitions, the first 'g'"
+
+
+def test_long_ids_of_groups_are_hashed_a_few_at_a_time(world: CoordinatorWorld) -> None:
+    """The longest id takes 4 ms; thousands of them at once would end the broker by its watchdog."""
+    ids = ["x" * 32_000 + str(number) for number in range(40)]
+    partition = world.host(0, *([committed(each, 5), committed(each, 6)] for each in ids))
+    asked: Counter[int] = Counter()
+    partition_of = world.ownership.partition_of
+
+    def count(group_id: str) -> int:
+        asked[world.kernel.event_count] += 1
+        return partition_of(group_id)
+
+    world.ownership.partition_of = count  # type: ignore[method-assign]
+    world.lead_loaded(partition)
+    assert asked.total() == len(ids), "each once"
+    assert max(asked.values()) <= 2, "of one step"
 
 
 def test_nothing_is_served_while_nobody_says_how_many_partitions_there_are(

@@ -26,7 +26,9 @@ WITH members AS (
   SELECT t.run_id, process, function, topic, partition, t.offset, value,
     process || '''s ' || function || ' ' || operation_id AS operation,
     max(CASE WHEN begins_term THEN value END) OVER (PARTITION BY run_id, process, term) AS group_id,
-    lag(CASE function WHEN 'poll' THEN least(t.offset, 9223372036854775806) + 1 ELSE t.offset END) OVER (
+    lag(
+      CASE function WHEN 'poll' THEN least(t.offset, 9223372036854775806) + 1 ELSE t.offset END
+    ) OVER (
       PARTITION BY run_id, process, term, topic, partition, function = 'commit'
       ORDER BY time_ns, line
     ) AS next_offset,
@@ -79,7 +81,8 @@ WITH members AS (
   FROM places p JOIN promised o
     ON o.run_id = p.run_id AND o.topic = p.topic AND o.partition = p.partition
   UNION ALL
-  SELECT run_id, group_id, topic, partition, greatest(c.offset, -9223372036854775807) - 1, NULL, place, operation, c.offset
+  SELECT run_id, group_id, topic, partition, greatest(c.offset, -9223372036854775807) - 1, NULL,
+    place, operation, c.offset
   FROM commits c
 ), asked AS (
   SELECT m.run_id, m.group_id, m.topic, m.partition, record_offset, m.value,
