@@ -4,8 +4,12 @@ A batch keeps its sequence in every try. Once a batch is given up, a broker woul
 batches. So when no request is in flight any more, the partition's producer epoch is raised, and
 sequences begin anew. A batch that may be in the log is not sent again under another sequence: its
 outcome stays unknown. After the last epoch the partition takes another producer id.
-Source: KIP-98, KIP-360. Deviation: Kafka's clients raise the epoch of all partitions together, and
-send batches again that may be in the log.
+
+A broker takes any first sequence of a producer that it knows nothing of. If the first batch were
+refused and the second one in flight beside it were not, their order would be lost. So until one of
+its batches is acknowledged a partition has one batch in flight.
+Source: KIP-98, KIP-360. Deviations: Kafka's clients raise the epoch of all partitions together,
+send batches again that may be in the log, and do not wait for the first acknowledgement.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ class Sequencer:
         """The producer id whose epochs this partition has used up; None while it needs no other."""
         self._producer_id: int | None = None
         """The partition's id; None before its first batch, and after the id's last epoch."""
+        self._is_known = False
+        """Whether a batch was acknowledged under this id, so that brokers have its sequences."""
         self._producer_epoch = 0
         self._next_sequence = 0
         self._unsettled: dict[int, None] = {}
@@ -43,7 +49,7 @@ class Sequencer:
 
     def may_send(self, queue: PartitionQueue) -> bool:
         """Return whether the queue's next batch may be sent."""
-        if self._is_broken:
+        if self._is_broken or (self._in_flight and not self._is_known):
             return False
         return bool(queue.retries) or len(self._unsettled) < MAX_IN_FLIGHT
 
@@ -70,6 +76,7 @@ class Sequencer:
         return result
 
     def acknowledged(self, batch: PendingBatch) -> None:
+        self._is_known = True
         del self._unsettled[batch.number]
 
     def given_up(self, batch: PendingBatch) -> None:
@@ -85,6 +92,7 @@ class Sequencer:
         self._producer_epoch += 1
         if self._producer_epoch > MAX_PRODUCER_EPOCH:
             self.used_up_id, self._producer_id = self._producer_id, None
+            self._is_known = False
             self._producer_epoch = 0
         self._next_sequence = 0
         self._unsettled.clear()

@@ -21,6 +21,7 @@ from highwater.run_folder import new_run_id
 from highwater_core.config import Preset
 from highwater_core.ids import NodeId
 from tests.support.kafka_commands import KafkaCommands, kafka_commands_or_skip
+from tests.support.metadata import await_known
 
 TopicMaker = Callable[..., str]
 Guard = Callable[[Cluster], AbstractContextManager[None]]
@@ -105,13 +106,17 @@ def _topic_numbers() -> Iterator[int]:
 
 @pytest.fixture
 def new_topic(_topic_numbers: Iterator[int]) -> TopicMaker:
-    """Creates a topic with a name of its own: one partition, replicas 0, 1, 2."""
+    """Creates a topic with a name of its own, and returns when all brokers know it.
 
-    def make(cluster: Cluster, **options: object) -> str:
+    Without options: one partition, replicas 0, 1, 2.
+    """
+
+    def make(cluster: Cluster, **options: Any) -> str:
         name = f"topic{next(_topic_numbers)}"
         if not {"replicas", "partition_count"} & set(options):
             options["replicas"] = [(0, 1, 2)]
-        create_topic(cluster, name, **options)  # type: ignore[arg-type]
+        create_topic(cluster, name, **options)
+        await_known(cluster, name, len(options.get("replicas", ())) or options["partition_count"])
         return name
 
     return make

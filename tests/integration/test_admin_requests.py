@@ -13,9 +13,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidReplicationAssignmentError, NoReassignmentInProgressError
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_replicated
+from highwater.cluster.settling import await_look, await_replicated
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
+from highwater_checker.looks import leaderships
 from highwater_core import ids
 from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.errors import ErrorCode
@@ -66,7 +67,16 @@ def await_partitions(
 
 
 def produce(cluster: Cluster, topic: str, partition: int, leader: int) -> int:
-    """Have the leader append a record and return its offset."""
+    """Have the leader append a record once it leads; return the record's offset.
+
+    The controller tells the other brokers of a leader at the same time, so metadata may be early.
+    """
+    at = ids.TopicPartition(topic, partition)
+    await_look(
+        cluster,
+        f"broker {leader} leads {at}",
+        lambda look: (found := leaderships(look).get(at)) is not None and found.leader == leader,
+    )
     with WireClient(cluster.external_endpoint(leader)) as client:
         answer = client.produce(topic, partition, record_batch([b"x"]))
     assert answer.error is E.NONE
@@ -76,7 +86,7 @@ def produce(cluster: Cluster, topic: str, partition: int, leader: int) -> int:
 # ---------------------------------------------------------------- stock clients
 
 
-def test_librdkafka_adds_partitions_that_take_records_at_once(
+def test_librdkafka_adds_partitions_that_take_records(
     steady: Cluster, new_topic: Callable[..., str], librdkafka: AdminClient
 ) -> None:
     topic = new_topic(steady)

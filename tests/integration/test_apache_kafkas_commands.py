@@ -23,6 +23,7 @@ from tests.support.kafka_commands import (
     TOPICS,
     KafkaCommands,
 )
+from tests.support.metadata import await_known
 
 pytestmark = [pytest.mark.docker, pytest.mark.full]
 
@@ -88,9 +89,11 @@ def test_topics_are_made_described_expanded_configured_and_deleted(
         "--config", "min.insync.replicas=2",
     )  # fmt: skip
     assert "Created topic by-command." in made
-    await_replicated(steady, "by-command")
+    await_replicated(steady, "by-command", 2)
+    await_known(steady, "by-command", 2)
     command(TOPICS, "--alter", *named, "--partitions", "3")
-    await_replicated(steady, "by-command")
+    await_replicated(steady, "by-command", 3)
+    await_known(steady, "by-command", 3)
     described = command(TOPICS, "--describe", *named)
     assert "PartitionCount: 3" in described
     assert "ReplicationFactor: 3" in described

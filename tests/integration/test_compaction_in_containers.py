@@ -14,6 +14,7 @@ from highwater.cluster.cluster import Cluster
 from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -47,6 +48,7 @@ def make(cluster: Cluster, topic: str, **configs: str) -> None:
     client = admin(cluster)
     for created in client.create_topics([new], request_timeout=WITHIN_S).values():
         created.result(WITHIN_S)
+    await_known(cluster, topic)
 
 
 def produce(

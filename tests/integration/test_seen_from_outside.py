@@ -12,6 +12,7 @@ from highwater.cli import make_app
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_full_isr
 from highwater.cluster.topology import Topology
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -50,6 +51,7 @@ def test_topics_metrics_and_a_controlled_shutdown_by_commands() -> None:
             "min.insync.replicas=2",
         )  # fmt: skip
         await_full_isr(cluster, "outside")
+        await_known(cluster, "outside")
         found = described(cluster, "outside")
         assert found["config"] == {"min.insync.replicas": "2"}
         assert found["partitions"] == [
@@ -58,6 +60,7 @@ def test_topics_metrics_and_a_controlled_shutdown_by_commands() -> None:
         ]  # fmt: skip
         ask(cluster, "topics", "expand", "outside", "--to", "2", "--replicas", "2,1")
         await_full_isr(cluster, "outside", 2)
+        await_known(cluster, "outside", 2)
         (listed,) = json.loads(ask(cluster, "topics", "list", "--json").stdout)
         assert (listed["topic"], listed["partitions"], listed["replicas"]) == ("outside", 2, 2)
         ask(cluster, "topics", "create", "outside", fails=True)

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.engine import Reach, connect_engine, engine_facts
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -140,6 +141,7 @@ def test_an_admin_client_creates_describes_and_deletes_topics(
     new = NewTopic("by-admin", 3, 2, config={"min.insync.replicas": "2", "retention.ms": "60000"})
     (created,) = admin.create_topics([new], operation_timeout=WITHIN_S).values()
     created.result(WITHIN_S)
+    await_known(steady, "by-admin", 3)
 
     metadata = admin.list_topics("by-admin", timeout=WITHIN_S)
     assert sorted(metadata.brokers) == [0, 1, 2]
@@ -166,6 +168,7 @@ def test_an_admin_client_creates_describes_and_deletes_topics(
 
     (deleted,) = admin.delete_topics(["by-admin"], operation_timeout=WITHIN_S).values()
     deleted.result(WITHIN_S)
+    await_known(steady, "by-admin", 0)
     assert "by-admin" not in admin.list_topics(timeout=WITHIN_S).topics
 
 

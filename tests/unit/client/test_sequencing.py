@@ -48,6 +48,22 @@ def test_sequences_wrap() -> None:
     assert numbered(sequencer, batch_of(0, 2), batch_of(1)) == [(0, MAX_SEQUENCE), (0, 1)]
 
 
+def test_one_is_in_flight_until_brokers_know_the_producer_id() -> None:
+    sequencer, queue = Sequencer(), PartitionQueue("t", 0)
+    first, second = batch_of(0), batch_of(1)
+    assert sequencer.may_send(queue)
+    numbered(sequencer, first)
+    assert not sequencer.may_send(queue)
+    sequencer.judged(first, LOST)
+    queue.retries = [first]
+    assert sequencer.may_send(queue)
+    numbered(sequencer, first)
+    sequencer.judged(first, DONE)
+    sequencer.acknowledged(first)
+    numbered(sequencer, second)
+    assert sequencer.may_send(queue)
+
+
 def test_no_more_have_a_sequence_than_brokers_remember() -> None:
     sequencer, queue = Sequencer(), PartitionQueue("t", 0)
     batches = [batch_of(number) for number in range(5)]
@@ -101,3 +117,4 @@ def test_after_the_last_epoch_the_partition_goes_on_under_another_id() -> None:
     assert [
         (header.producer_id, header.producer_epoch, header.base_sequence) for header in headers
     ] == [(PRODUCER + 1, 0, 0), (PRODUCER + 1, 0, 1)]
+    assert not sequencer.may_send(queue)
