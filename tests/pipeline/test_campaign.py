@@ -169,6 +169,29 @@ def test_a_schedule_that_hangs_is_lost_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert run(schedule, settings())["outcome"] == "pass"
 
 
+DESTROYED_LATE = """
+import time
+
+class Destroyed:
+    def __del__(self):
+        until_ns = time.process_time_ns() + 100_000_000
+        while time.process_time_ns() < until_ns:
+            pass
+
+def hang():
+    Destroyed()
+    while True:
+        pass
+"""
+
+
+def test_a_schedule_that_takes_too_long_in_a_destructor_is_ended_after_it() -> None:
+    ours: dict[str, Any] = {"__name__": f"{schedule_rows.OURS}_hanging"}
+    exec(DESTROYED_LATE, ours)  # noqa: S102 - code under our name, as the signal must find it
+    with pytest.raises(schedule_rows.TookTooLong), schedule_rows.within_cpu(0.01):
+        ours["hang"]()
+
+
 HANGING = """
 async def work():
     pass

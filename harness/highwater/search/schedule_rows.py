@@ -243,12 +243,24 @@ def within_cpu(limit_s: float) -> Iterator[None]:
 
 def _raise_after(limit_s: float) -> Callable[[int, FrameType | None], None]:
     def leave(number: int, frame: FrameType | None) -> None:
-        # In foreign code, as a collector's callback or a destructor, it might be swallowed: wait
-        # for a tick in our code.
-        if frame is not None and frame.f_globals.get("__name__", "").startswith(OURS):
+        if _is_ours(frame) and not _is_in_destructor(frame):
             signal.setitimer(signal.ITIMER_PROF, UNWINDS_WITHIN_S, TICK_S)
             # It may be raised between the making of a coroutine and its first step.
             warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise TookTooLong(f"it did not end within {limit_s:g} s of CPU time")
 
     return leave
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    """Return whether it is our code that runs: foreign code, as of a collector, may swallow it."""
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(OURS)
+
+
+def _is_in_destructor(frame: FrameType | None) -> bool:
+    """Return whether the frame is below a destructor's: Python swallows what that raises."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
