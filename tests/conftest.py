@@ -32,6 +32,7 @@ _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the tests marked full")
+    parser.addoption("--rewrite", action="store_true", help="write the stories of bugs anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:

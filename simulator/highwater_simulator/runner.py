@@ -37,7 +37,7 @@ from highwater_simulator.minima import KEY, configured_minimum, is_compacted, le
 from highwater_simulator.network import Plane, latency_of
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
-from highwater_simulator.trace_log import TraceLog
+from highwater_simulator.trace_log import FAULTS_BEGIN, HEALED, TraceLog
 from highwater_simulator.world import World
 
 READY_WITHIN_MS = 20_000
@@ -198,7 +198,7 @@ class PlanRun:
         self._await(missing, READY_WITHIN_MS)
 
     def _do_faults(self) -> None:
-        self.world.trace.note("plan", "faults begin")
+        self.world.trace.note("plan", FAULTS_BEGIN)
         self.faults_begin_ns = self.world.kernel.now_ns()
         self.injector.begin()
         self.load.begin()
@@ -207,7 +207,7 @@ class PlanRun:
     def _heal(self) -> Core:
         core = liveness.extend_core(self.world, self._planned_core())
         self.injector.heal(core)
-        self.world.trace.note("plan", "healed", core=[*core.brokers, *core.controllers])
+        self.world.trace.note("plan", HEALED, core=[*core.brokers, *core.controllers])
         self._await(
             lambda: next(liveness.held_by_failed_folders(self.world, core), None), SETTLE_WITHIN_MS
         )

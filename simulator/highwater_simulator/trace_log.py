@@ -14,6 +14,8 @@ from highwater_core.traces import encode_event
 
 STARTED = "started"
 """The note of each start of a node, with its incarnation."""
+FAULTS_BEGIN, HEALED = "faults begin", "healed"
+"""The plan's notes before its first step, and after its last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""The plans that show the catalogue's bugs: one for each row, and its twin with every fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater.errors import HarnessError
+from highwater.project import project_root
+from highwater.runs.plans.running import read_plan
+from highwater_chaos.plan import Plan
+from highwater_checker.catalogue.rows import CATALOGUE, Row
+
+FOLDER = Path("tests/scenarios")
+TWIN = "_fenced"
+"""The end of a twin's name: the same schedule under preset fenced."""
+
+SHOWN_IN: Mapping[int, str] = {
+    1: "truncation_to_a_lagging_high_watermark",
+    2: "an_unflushed_end_that_leads",
+    3: "two_logs_of_the_same_offsets",
+    4: "a_leader_without_its_epoch",
+    5: "a_log_that_ends_within_a_batch",
+    6: "a_late_deletion_of_a_member",
+    7: "a_joiner_that_lacks_what_is_committed",
+    8: "an_empty_broker_joins_the_isr",
+    9: "last_replica_standing",
+    10: "an_election_outside_the_isr",
+    15: "a_restart_that_no_controller_saw",
+}
+"""The scenario that shows a row, by its number. A row that is not here has none yet."""
+
+
+class NoSuchBug(HarnessError):
+    """The catalogue has no row of that id."""
+
+
+class HasNoPlan(HarnessError):
+    """No plan shows the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A row of the catalogue, and the name of the scenario that shows it, "" without one."""
+
+    row: Row
+    scenario: str
+
+    @property
+    def name(self) -> str:
+        """Return the first of its ids."""
+        return self.row.ids[0]
+
+    @property
+    def path(self) -> Path:
+        """Return its plan's file.
+
+        Raises:
+            HasNoPlan: no plan shows the row.
+        """
+        return self._file("")
+
+    @property
+    def twin_path(self) -> Path:
+        """Return the file of the same schedule with every fix; raises as path does."""
+        return self._file(TWIN)
+
+    def plan(self) -> Plan:
+        return read_plan(self.path)
+
+    def twin(self) -> Plan:
+        return read_plan(self.twin_path)
+
+    def _file(self, end: str) -> Path:
+        if not self.scenario:
+            raise HasNoPlan(
+                f"no plan shows row {self.row.number} ({', '.join(self.row.ids)}). "
+                f"In a trace: {self.row.in_a_trace}"
+            )
+        return project_root() / FOLDER / f"{self.scenario}{end}.json"
+
+
+def all_bugs() -> list[Bug]:
+    """Return the catalogue's bugs, by row."""
+    return [Bug(row, SHOWN_IN.get(row.number, "")) for row in CATALOGUE]
+
+
+def bug_of(name: str) -> Bug:
+    """Return the bug of a JIRA or KIP id, in any case, or of a row's number.
+
+    Several rows have an id in common: the one whose first id it is counts, else the first row.
+
+    Raises:
+        NoSuchBug: there is none.
+    """
+    wanted = name.strip().upper()
+    bugs = all_bugs()
+    found = [
+        *(bug for bug in bugs if wanted in (bug.name, str(bug.row.number))),
+        *(bug for bug in bugs if wanted in bug.row.ids),
+    ]
+    if not found:
+        raise NoSuchBug(f"the catalogue has no bug {name!r}; `highwater bugs list` names all")
+    return found[0]
+
+
+def means_of(plan: Plan) -> str:
+    """Return what the plan's nodes lack of preset fenced, in words."""
+    topology = plan.topology
+    toggles = ", ".join(f"{name}={_value(value)}" for name, value in topology.toggles.items())
+    parts = [f"preset {topology.preset.value}"]
+    if toggles:
+        parts.append(toggles)
+    if plan.planted:
+        parts.append(f"planted mistake {plan.planted}")
+    return "; ".join(parts)
+
+
+def _value(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,123 @@
+"""A run's story: the lines of its trace that change a leader, an ISR or a log. Pure.
+
+The story begins with the faults and ends with the violation, or where all is healed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from highwater_checker.history import POLL, SEND
+from highwater_core.events import EventKind
+from highwater_core.internal_topics import OFFSETS_TOPIC
+from highwater_simulator.display import ORACLE, PLAN, display_line
+from highwater_simulator.oracle.violation import Violation
+from highwater_simulator.trace_log import FAULTS_BEGIN, HEALED, Entry, Note
+
+_UNTOLD = frozenset(
+    {
+        EventKind.CHECKPOINT_WRITTEN,
+        EventKind.COMMAND_ANSWERED,
+        EventKind.COMMAND_SENT,
+        EventKind.HIGH_WATERMARK_ADVANCED,
+        EventKind.LEADERSHIP_DECIDED,
+        EventKind.LOG_APPENDED,
+        EventKind.NODE_STARTED,
+        EventKind.PARTITION_STATE_CHANGED,
+        EventKind.REPLICA_STATE_CHANGED,
+        EventKind.REQUEST_HANDLED,
+        EventKind.SESSION_OPENED,
+    }
+)
+"""Events of every step, or such as another line tells as well."""
+CLIENTS = "clients"
+MOST_ENTRIES, LAST = 80, 12
+"""The longest story has so many entries, and so many of them are the run's last."""
+MOST_COLUMNS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Entries of a run, in order; sends that follow each other with one outcome are one entry.
+
+    left_out: how many entries are missing before the last ones.
+    """
+
+    entries: tuple[Entry, ...]
+    left_out: int = 0
+
+    def lines(self) -> Iterator[str]:
+        """Yield the entries as the simulator shows them, none longer than MOST_COLUMNS."""
+        for number, entry in enumerate(self.entries):
+            if self.left_out and number == len(self.entries) - LAST:
+                yield f"{'':12}  ... {self.left_out} lines are left out"
+            yield shorten(display_line(entry))
+
+
+def shorten(line: str) -> str:
+    return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 4]} ..."
+
+
+def story_of(entries: Sequence[Entry], violation: Violation | None) -> Story:
+    """Return the story of the violation's topic; without one of all topics but groups' offsets."""
+    topic = "" if violation is None else violation.topic
+    end = "" if violation is None else str(violation)
+    told = tuple(_joined(each for each in _part_of(entries, end) if _is_told(each, topic)))
+    left_out = max(0, len(told) - MOST_ENTRIES)
+    return Story(told[: MOST_ENTRIES - LAST] + told[-LAST:] if left_out else told, left_out)
+
+
+def _part_of(entries: Sequence[Entry], violation: str) -> Sequence[Entry]:
+    """Return the entries from the first fault up to the violation, or to the healing.
+
+    A violation before the first fault has all entries up to it.
+    """
+    begins = (n for n, each in enumerate(entries) if _notes(each, PLAN) == FAULTS_BEGIN)
+    begin = next(begins, 0)
+    writer, last = (ORACLE, violation) if violation else (PLAN, HEALED)
+    end = next(n for n, each in enumerate(entries) if _notes(each, writer) == last)
+    return entries[begin if begin < end else 0 : end + 1]
+
+
+def _notes(entry: Entry, who: str) -> str:
+    """Return the text of that writer's note, "" for any other entry."""
+    event = entry.event
+    return event.what if entry.who == who and isinstance(event, Note) else ""
+
+
+def _is_told(entry: Entry, topic: str) -> bool:
+    event = entry.event
+    if isinstance(event, Note):
+        return not event.what.startswith(f"{POLL} ")
+    if event.kind in _UNTOLD:
+        return False
+    if event.topic is None:
+        return True
+    return event.topic == topic if topic else event.topic != OFFSETS_TOPIC
+
+
+def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries, one for all sends in a row with one outcome."""
+    for outcome, group in groupby(entries, _outcome_of):
+        together = list(group)
+        yield from [_sum_of(together, outcome)] if outcome else together
+
+
+def _outcome_of(entry: Entry) -> str:
+    """Return the outcome of a send, "" for any other entry."""
+    event = entry.event
+    if not isinstance(event, Note) or not event.what.startswith(f"{SEND} "):
+        return ""
+    return event.what
+
+
+def _sum_of(sends: Sequence[Entry], outcome: str) -> Entry:
+    """Return one entry at the time of the first send, with their number and offsets."""
+    notes = [each.event for each in sends if isinstance(each.event, Note)]
+    offsets = [note.detail["offset"] for note in notes if note.detail["offset"] >= 0]
+    detail: dict[str, object] = {"records": len(notes)}
+    if offsets:
+        detail["offsets"] = f"{min(offsets)}-{max(offsets)}"
+    return Entry(sends[0].at_ns, CLIENTS, Note(CLIENTS, outcome, detail))
