@@ -1,7 +1,8 @@
 """One connection of a Kafka listener: frames in, exchanges in order, responses out.
 
 Ordering: handlers start in the order of the requests, each running up to its first await before
-the next starts; responses leave in that order too. Bounds: a connection is not read from while
+the next starts, but for groups' requests behind an OffsetCommit, which wait for its answer;
+responses leave in that order too. Bounds: a connection is not read from while
 MAX_IN_FLIGHT requests (or MAX_IN_FLIGHT_BYTES of them) are unanswered, while its client does not
 read its answers, and while it needs more memory than the listener's quota has left. No connection
 keeps the event loop longer than its turn and one request; for many connections together see
@@ -13,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from highwater_adapters.answers import own_answer
 from highwater_adapters.fair_line import FairLine
@@ -36,10 +38,12 @@ from highwater_wire.kafka.codec import (
     encode_unsupported,
     release_records,
 )
+from highwater_wire.kafka.group_order import is_commit, waits_for_commits
 from highwater_wire.kafka.messages import (
     PRODUCE_PARTITION_BYTES,
     HangUp,
     KafkaAnswer,
+    KafkaRequest,
     ProduceRequest,
     UnsupportedRequest,
 )
@@ -119,6 +123,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = FrameBuffer(host.spec.max_frame_bytes, host.scratch)
         self._exchanges: deque[_Exchange] = deque()
         self._handlers = RunningHandlers(self._settle, self._report_bug)
+        self._last_commit: asyncio.Future[None] | None = None
+        """Done once the last OffsetCommit so far, and so all, have been handled."""
         self._in_flight_bytes = 0
         self._held_bytes = 0  # kept requests, and answers whose turn has not come
         self._unsent_bytes = 0  # the answers among these
@@ -298,8 +304,25 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(frame.request, UnsupportedRequest):
             self._answer_unsupported(frame, exchange)
             return
-        self._handlers.start(exchange, self._host.spec.handler(frame.request, self._context))
+        self._handlers.start(exchange, self._work(frame.request))
         release_records(frame.request)
+
+    def _work(self, request: KafkaRequest) -> Coroutine[Any, Any, KafkaAnswer]:
+        if waits_for_commits(request):
+            return self._after_commits(request)
+        return self._host.spec.handler(request, self._context)
+
+    async def _after_commits(self, request: KafkaRequest) -> KafkaAnswer:
+        """Handle the request once all OffsetCommits before it have been handled."""
+        earlier = self._last_commit
+        own = self._last_commit = self._loop.create_future() if is_commit(request) else earlier
+        try:
+            if earlier is not None:
+                await earlier
+            return await self._host.spec.handler(request, self._context)
+        finally:
+            if own is not None and own is not earlier and not own.done():
+                own.set_result(None)
 
     def _answer_unsupported(self, frame: RequestFrame, exchange: _Exchange) -> None:
         pieces = encode_unsupported(frame, self._host.spec.profile)

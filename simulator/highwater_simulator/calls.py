@@ -24,6 +24,7 @@ from highwater_simulator.network import Network, Pipe, Plane
 from highwater_simulator.tasks import NodeRuntime, SimulatedFuture, SimulatedTask
 from highwater_simulator.unread import Unread
 from highwater_wire.kafka.codec import MalformedRequest
+from highwater_wire.kafka.group_order import is_commit, waits_for_commits
 from highwater_wire.kafka.messages import HangUp, expects_response
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -50,7 +51,8 @@ class Carriage:
 class Listener:
     """A node's address for requests.
 
-    Handlers of one connection start in the order of its requests and may overlap.
+    Handlers of one connection start in the order of its requests and may overlap, but for groups'
+    requests behind an OffsetCommit.
 
     answers_in_order: answers leave in the order of the requests, and the handlers end with their
         connection. Without it, as for gRPC here, they go on.
@@ -137,6 +139,8 @@ class ServerSide:
         self._to_client.sender = listener.runtime
         self._exchanges: deque[_Exchange] = deque()
         self._unread: list[tuple[_Exchange, Any]] = []
+        self._last_commit: SimulatedFuture[None] | None = None
+        """Done once the last OffsetCommit so far, and so all, have been handled."""
         self._is_lost = False
 
     @property
@@ -215,7 +219,7 @@ class ServerSide:
         except MalformedRequest as error:
             self.break_off(f"refused: {error}")
             return
-        value = await self._listener.handler(read)
+        value = await self._answer(read)
         try:
             answer = value if isinstance(value, HangUp) else carriage.response(request, value)
             exchange.answer = _Answer(answer, request=request)
@@ -226,6 +230,21 @@ class ServerSide:
             self._send(exchange, exchange.answer)
         while self._exchanges and (answer := self._exchanges[0].answer) is not None:
             self._send(self._exchanges.popleft(), answer)
+
+    async def _answer(self, request: Any) -> Any:
+        """Return the handler's answer; groups' requests wait for OffsetCommits before them."""
+        if not waits_for_commits(request):
+            return await self._listener.handler(request)
+        earlier = self._last_commit
+        own = self._listener.runtime.future() if is_commit(request) else earlier
+        self._last_commit = own
+        try:
+            if earlier is not None:
+                await earlier.wait()
+            return await self._listener.handler(request)
+        finally:
+            if own is not None and own is not earlier:
+                own.set(None)
 
     def _send(self, exchange: _Exchange, answer: _Answer) -> None:
         client = self._client

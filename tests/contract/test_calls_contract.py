@@ -25,8 +25,16 @@ from highwater_simulator.carriage import CONTROL_BY_CODEC, KAFKA_BY_CODEC
 from highwater_simulator.network import Network, Plane
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
+from highwater_wire.kafka.committed_messages import (
+    GroupToFetch,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from highwater_wire.kafka.messages import (
     HangUp,
+    KafkaAnswer,
     MetadataRequest,
     MetadataResponse,
     ProducePartition,
@@ -64,9 +72,13 @@ class Stage:
         await self.server_runtime.sleep(self.slow_ms.get(name, 0))
         self.carried_out.append(name)
 
-    async def serve_kafka(
-        self, request: MetadataRequest | ProduceRequest
-    ) -> MetadataResponse | HangUp | None:
+    async def serve_kafka(self, request: Any) -> KafkaAnswer:
+        if isinstance(request, OffsetCommitRequest):
+            await self.serve(request.group_id)
+            return OffsetCommitResponse(())
+        if isinstance(request, OffsetFetchRequest):
+            await self.serve(request.groups[0].group_id)
+            return OffsetFetchResponse(())
         if isinstance(request, ProduceRequest):
             await self.serve(request.partitions[0].topic)
             return None
@@ -161,7 +173,7 @@ async def real_stage(runtime: AsyncioRuntime) -> AsyncIterator[Stage]:
     stage = Stage(runtime, runtime)
     trace = TraceRecorder(runtime, 0, 1, lambda _: None)
 
-    async def serve(request: Any, _: ConnectionContext) -> MetadataResponse | HangUp | None:
+    async def serve(request: Any, _: ConnectionContext) -> KafkaAnswer:
         return await stage.serve_kafka(request)
 
     spec = ListenerSpec("CLIENT", 0, serve, host="127.0.0.1")
@@ -217,6 +229,60 @@ def test_requests_of_one_connection_are_handed_over_and_answered_in_order(run: R
         assert await stage.ask_all(stage.ask_kafka, "abcdef") == list("abcdef")
         assert stage.arrived == list("abcdef")
         assert stage.carried_out == list("bdefca")
+
+    run(body)
+
+
+def test_groups_requests_behind_a_commit_are_handed_over_when_it_is_answered(run: Run) -> None:
+    """Kafka hands over one request of a connection at a time."""
+
+    async def body(stage: Stage) -> None:
+        stage.slow_ms = {"first": 40, "second": 20}
+        requests = [
+            OffsetCommitRequest("first", ()),
+            OffsetCommitRequest("second", ()),
+            OffsetFetchRequest((GroupToFetch("fetch", ()),)),
+            MetadataRequest(("other",)),
+        ]
+        answered: list[int] = []
+
+        async def ask(number: int) -> None:
+            await stage.transport.call(stage.kafka_endpoint, "c", requests[number], LONG_MS)
+            answered.append(number)
+
+        scope = stage.runtime.scope("asking")
+        for number in range(len(requests)):
+            scope.spawn("ask", ask(number))
+        await stage.until(lambda: len(answered) == len(requests))
+        assert stage.arrived == ["first", "other", "second", "fetch"]
+        assert stage.carried_out == ["other", "first", "second", "fetch"]
+        assert answered == [0, 1, 2, 3]
+
+    run(body)
+
+
+def test_a_commit_whose_connection_ends_lets_the_requests_of_the_next_one_begin(run: Run) -> None:
+    async def body(stage: Stage) -> None:
+        stage.slow_ms = {"first": 10_000}
+
+        async def ask(name: str, timeout_ms: int) -> None:
+            request = OffsetCommitRequest(name, ())
+            await stage.transport.call(stage.kafka_endpoint, "c", request, timeout_ms)
+
+        assert await stage.ask_kafka("open") == "open"
+        asked = stage.runtime.scope("asking")
+        failed: list[str] = []
+
+        async def fail(name: str, timeout_ms: int) -> None:
+            with pytest.raises(CallFailed):
+                await ask(name, timeout_ms)
+            failed.append(name)
+
+        asked.spawn("first", fail("first", 50))
+        asked.spawn("behind", fail("behind", LONG_MS))
+        await stage.until(lambda: sorted(failed) == ["behind", "first"])
+        await ask("next", LONG_MS)
+        assert stage.arrived == ["open", "first", "next"]
 
     run(body)
 

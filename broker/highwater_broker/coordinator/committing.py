@@ -6,7 +6,7 @@ Source: Kafka's GroupCoordinator, doCommitOffsets; KIP-211, KIP-496.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from highwater_broker.coordinator.group import Group
 from highwater_broker.coordinator.groups_and_log import Appends
@@ -100,6 +100,8 @@ class Committing:
     async def _append_offsets(self, group: Group, records: Sequence[OffsetCommitted]) -> ErrorCode:
         """Append the offsets; the group knows meanwhile that they are on their way."""
         partitions = [record.topic_partition for record in records]
+        for left in group.forgetting:
+            left.difference_update(partitions)
         group.committing.update(partitions)
         try:
             return await self._appends.append(group.group_id, records)
@@ -108,14 +110,35 @@ class Committing:
             group.committing = +group.committing
 
     async def forget(self, group: Group, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Forget the offsets of these partitions, in the log first."""
+        """Forget the offsets that these partitions have now, in the log first.
+
+        The tombstones may need several appends. An offset that is committed meanwhile stays.
+        """
         in_log = group.partitions_in_log()
         known = [each for each in partitions if each in in_log]
-        records = [OffsetForgotten(group.group_id, *each) for each in known]
-        error = await self.append(group.group_id, records)
+        left = set(known)
+        group.forgetting.append(left)
+        try:
+            for part in parted(group.group_id, [_tombstone(group, each) for each in known]):
+                tombstones = [each for each in part if each.topic_partition in left]
+                error = await self._forget_some(group, tombstones, left)
+                if error is not ErrorCode.NONE:
+                    return error
+        finally:
+            group.forgetting = [each for each in group.forgetting if each is not left]
+        return ErrorCode.NONE
+
+    async def _forget_some(
+        self, group: Group, tombstones: Sequence[OffsetForgotten], left: Collection[TopicPartition]
+    ) -> ErrorCode:
+        """Append the tombstones, then forget their offsets, but for those no longer in left."""
+        if not tombstones:
+            return ErrorCode.NONE
+        error = await self._appends.append(group.group_id, tombstones)
         if error is ErrorCode.NONE:
-            for each in known:
-                group.offsets.pop(each, None)
+            for each in tombstones:
+                if each.topic_partition in left:
+                    group.offsets.pop(each.topic_partition, None)
         return error
 
     async def append(self, group_id: str, records: Sequence[GroupRecord]) -> ErrorCode:
@@ -125,6 +148,10 @@ class Committing:
             if error is not ErrorCode.NONE:
                 return error
         return ErrorCode.NONE
+
+
+def _tombstone(group: Group, partition: TopicPartition) -> OffsetForgotten:
+    return OffsetForgotten(group.group_id, *partition)
 
 
 def fetched(

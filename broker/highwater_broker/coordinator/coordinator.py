@@ -289,9 +289,9 @@ class GroupCoordinator:
     def partitions_deleted(self, partitions: Sequence[TopicPartition]) -> None:
         """Forget the offsets of these partitions: a later topic of that name has others.
 
-        Ordering: the tombstones are appended before this broker may know of such a topic, and so
-        before offsets in it are committed. Offsets in groups that are being loaded stay, and those
-        whose tombstones the log does not take (as in Kafka).
+        Ordering: the first tombstones are appended before this broker may know of such a topic; an
+        offset in it that is committed before the last ones stays. Offsets in groups that are being
+        loaded stay, and those whose tombstones the log does not take (as in Kafka).
         """
         deleted = frozenset(partitions)
         for group in self.groups():

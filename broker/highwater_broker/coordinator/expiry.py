@@ -5,7 +5,7 @@ Source: KIP-211; Kafka's GroupMetadataManager.cleanupGroupMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from highwater_broker.coordinator.group import Group
@@ -13,7 +13,7 @@ from highwater_broker.coordinator.groups_and_log import Appends
 from highwater_broker.coordinator.logic.group_states import GroupState
 from highwater_broker.coordinator.logic.offset_expiry import ExpiryFacts, expired_offsets
 from highwater_broker.coordinator.logic.tombstones import parted
-from highwater_broker.coordinator.stored import OffsetForgotten
+from highwater_broker.coordinator.stored import OffsetCommitted, OffsetForgotten
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
@@ -61,16 +61,30 @@ class OffsetExpiry:
                 await self._look_at(group)
 
     async def _look_at(self, group: Group) -> None:
-        while expired := self._expired(group)[:TOMBSTONES_AT_ONCE]:
-            error = await self._forget_some(group, expired)
-            if error is not ErrorCode.NONE:
+        expired = self._expired(group, group.offsets)
+        for begin in range(0, len(expired), TOMBSTONES_AT_ONCE):
+            some = expired[begin : begin + TOMBSTONES_AT_ONCE]
+            if await self._forget(group, some) is not ErrorCode.NONE:
                 return  # the next look tries again
         is_left = group.offsets or group.pending_ids or not self._log.is_idle(group.group_id)
         if group.state is GroupState.EMPTY and not is_left:
             await self._delete_group(group.group_id)
 
-    def _expired(self, group: Group) -> tuple[TopicPartition, ...]:
-        """Return the group's expired offsets; none while a commit of the group is unanswered.
+    async def _forget(self, group: Group, partitions: Sequence[TopicPartition]) -> ErrorCode:
+        """Forget the offsets of these partitions that are still expired."""
+        while True:
+            offsets = {each: group.offsets[each] for each in partitions if each in group.offsets}
+            expired = self._expired(group, offsets)
+            if not expired:
+                return ErrorCode.NONE
+            error = await self._forget_some(group, expired)
+            if error is not ErrorCode.NONE:
+                return error
+
+    def _expired(
+        self, group: Group, offsets: Mapping[TopicPartition, OffsetCommitted]
+    ) -> tuple[TopicPartition, ...]:
+        """Return the expired ones of a group's offsets; none while a commit of it is unanswered.
 
         The tombstone would be in the log behind that commit, which is acknowledged.
         """
@@ -82,7 +96,7 @@ class OffsetExpiry:
             group.protocol_type,
             group.state_since_ms,
             group.subscribed_topics() if is_stable else None,
-            group.offsets,
+            offsets,
         )
         return expired_offsets(facts, self._runtime.wall_clock_ms(), self._retention_ms)
 

@@ -115,6 +115,8 @@ class Group:
     offsets: dict[TopicPartition, OffsetCommitted] = field(default_factory=dict)
     committing: Counter[TopicPartition] = field(default_factory=Counter)
     """How many unanswered commits each partition has: they may be in the log already."""
+    forgetting: list[set[TopicPartition]] = field(default_factory=list)
+    """For each deletion of offsets that goes on, the partitions without a commit since it began."""
 
     # ------------------------------------------------------------ queries
 

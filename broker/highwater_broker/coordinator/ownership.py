@@ -133,11 +133,22 @@ class Ownership:
             partition,
             role.epoch_start_offset,
             lambda: self._is_current(number, term),
-            lambda group_id: self.partition_of(group_id) == number,
+            lambda group_id: self._is_of(number, group_id),
             self._purgatory,
             self._turns,
         )
         self._scope.spawn("GroupLoad", self._load(number, term, load))
+
+    def _is_of(self, number: int, group_id: str) -> bool:
+        """Return whether the group belongs to the partition that is being loaded.
+
+        Raises:
+            LoadFailed: the number of partitions is not known, since the topic is being deleted.
+        """
+        if not self._topic_size.count:
+            why = "the number of partitions is not known any more"
+            raise LoadFailed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
+        return self.partition_of(group_id) == number
 
     def _emigrate(self, number: int, term: Term) -> None:
         """End the term: its groups are dead, and waiting requests are answered."""

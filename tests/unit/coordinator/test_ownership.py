@@ -50,6 +50,21 @@ def test_the_logs_groups_are_served_once_it_is_read(world: CoordinatorWorld) -> 
     assert (ended["leader_epoch"], ended["groups"], ended["offsets"]) == (5, 1, 2)
 
 
+def test_a_load_waits_while_the_number_of_partitions_is_not_known(world: CoordinatorWorld) -> None:
+    """Metadata tells of the topic's deletion before the leader is told to stop its replica."""
+    partition = world.host_for("g", [committed("g", 5)])
+    world.lead(partition)
+    world.kernel.run_for(100)
+    world.size.count = world.size.learned = 0
+    partition.commit(partition.log_end_offset)
+    world.kernel.run_for(2_000)
+    assert world.trace.of("group_load_failed")[0]["error"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert world.ownership.is_loading()
+    world.size.learned = PARTITION_COUNT
+    world.kernel.run_for(2_000)
+    assert world.cache.offset("g") == 5
+
+
 def test_groups_of_another_partition_are_reported(world: CoordinatorWorld) -> None:
     """As after a folder was restored under another partition's name."""
     number = offsets_partition("g", PARTITION_COUNT)

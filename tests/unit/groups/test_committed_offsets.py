@@ -281,6 +281,24 @@ def test_offsets_of_deleted_partitions_are_forgotten(world: GroupWorld) -> None:
     assert list(loaded) == ["g"]
 
 
+def test_an_offset_that_is_committed_between_two_parts_of_a_deletion_stays(
+    world: GroupWorld,
+) -> None:
+    """In a topic that was deleted and made anew, whose tombstones need several appends."""
+    many = tuple(TopicPartition("t" * 200, number) for number in range(2_000))
+    first, last = many[0], many[-1]
+    world.wait(commit(world, 1, *many))
+    world.log.commit_ms = 10
+    world.coordinator.partitions_deleted(many)
+    world.pass_ms(1)
+    assert errors(world, commit(world, 77, first, last)) == [E.NONE, E.NONE]
+    assert offsets(world, (first, last)) == {first: 77, last: 77}
+    world.pass_ms(1_000)
+    assert offsets(world) == {first: 77, last: 77}
+    loaded = world.log.loaded()["g"].offsets
+    assert {at: each.offset for at, each in loaded.items()} == {first: 77, last: 77}
+
+
 def test_an_id_that_was_given_out_is_gone_with_its_group(world: GroupWorld) -> None:
     """The group comes back without it: no rebalance waits for an id whose timer is over."""
     world.wait(commit(world, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from highwater_broker.coordinator.stored import GroupRecord, OffsetForgotten
 
@@ -11,9 +12,10 @@ MAX_APPENDED_BYTES = 512 * 1024
 RECORD_BYTES = 100
 """About what a tombstone takes besides its names."""
 _BYTES_A_CHARACTER = 3
+Tombstone = TypeVar("Tombstone", bound=GroupRecord)
 
 
-def parted(group_id: str, tombstones: Sequence[GroupRecord]) -> Iterator[Sequence[GroupRecord]]:
+def parted(group_id: str, tombstones: Sequence[Tombstone]) -> Iterator[Sequence[Tombstone]]:
     """Yield the tombstones, in their order, in parts that a log takes whatever the names."""
     size, begin = 0, 0
     for end, record in enumerate(tombstones, start=1):
