@@ -21,6 +21,7 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from tests.support.broker_files import BrokerFiles
 from tests.support.clusters import whole_look
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -83,6 +84,7 @@ def test_a_created_topic_is_in_zookeeper_and_on_disk_and_a_deleted_one_nowhere(
     create_topic(
         steady, name, replicas=[(0, 1), (1, 2)], config={"min.insync.replicas": "2"}, broker=1
     )
+    await_known(steady, name, 2)  # and so it has made its replicas' folders
 
     found = znodes(steady)
     topic = dict(found[f"/brokers/topics/{name}"])
