@@ -6,8 +6,8 @@ from highwater.cluster.asking import ask_any
 from highwater.cluster.cluster import Cluster
 from highwater.waiting import eventually
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NodeId
-from highwater_wire.kafka.messages import MetadataRequest
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_wire.kafka.messages import MetadataRequest, MetadataTopic
 
 WITHIN_S = 60.0
 ANSWER_WITHIN_S = 10.0
@@ -28,8 +28,37 @@ def await_known(cluster: Cluster, topic: str, partition_count: int = 1) -> None:
     )
 
 
+def await_assigned(cluster: Cluster, at: TopicPartition, replicas: tuple[int, ...]) -> None:
+    """Wait until every broker has the partition with these replicas alone, preferred first.
+
+    A move is over for the controller before brokers, which a stock client may ask, have heard.
+    """
+
+    def seen() -> dict[NodeId, list[tuple[int, ...]]]:
+        return {
+            broker: [
+                part.replicas
+                for part in _described(cluster, broker, at.topic).partitions
+                if part.partition == at.partition
+            ]
+            for broker in cluster.topology.broker_ids
+        }
+
+    eventually(
+        lambda: all(each == [replicas] for each in seen().values()),
+        within=WITHIN_S,
+        what=f"all brokers have {at} on {replicas}",
+        state=seen,
+    )
+
+
 def _knows(cluster: Cluster, broker: NodeId, topic: str) -> int:
     """Return how many partitions of the topic have a leader in the broker's metadata."""
-    request = MetadataRequest((topic,))
-    (found,) = ask_any(cluster, request, ANSWER_WITHIN_S, [broker]).topics
+    found = _described(cluster, broker, topic)
     return sum(each.error is ErrorCode.NONE for each in found.partitions)
+
+
+def _described(cluster: Cluster, broker: NodeId, topic: str) -> MetadataTopic:
+    found: MetadataTopic
+    (found,) = ask_any(cluster, MetadataRequest((topic,)), ANSWER_WITHIN_S, [broker]).topics
+    return found
