@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from highwater.cluster.cluster import Cluster
 from highwater.waiting import eventually
@@ -80,11 +80,18 @@ class Scene:
 
     def await_committed(self, topic: str, offsets: list[int]) -> None:
         """Wait until the partitions have these committed offsets; clients commit every 5 s."""
+        seen: list[int] = []
+
+        def are_committed() -> bool:
+            seen[:] = self.committed(topic)
+            return seen == offsets
+
         eventually(
-            lambda: self.committed(topic) == offsets,
+            are_committed,
             within=WITHIN_S,
             what=f"{offsets} are committed",
-            state=lambda: self.committed(topic),
+            state=lambda: seen,
+            retry_on=KafkaException,  # another coordinator may be about to lead, or loading
         )
 
     def committed(self, topic: str) -> list[int]:

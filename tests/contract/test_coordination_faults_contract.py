@@ -25,7 +25,7 @@ from highwater_core.ports import (
     CoordinationEventKind,
     SessionExpired,
 )
-from highwater_core.runtime import Runtime, TimedOut
+from highwater_core.runtime import Runtime, Task, TimedOut
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.network import Network
 from highwater_simulator.rng import SeededRng
@@ -158,6 +158,13 @@ class Stage:
                 return
             await self.runtime.sleep(5)
         raise AssertionError(f"{path} is still there")
+
+    async def until_done(self, task: Task) -> None:
+        for _ in range(1_000):
+            if task.is_done():
+                return
+            await self.runtime.sleep(5)
+        raise AssertionError("the call has no outcome")
 
 
 @asynccontextmanager
@@ -341,11 +348,11 @@ def test_what_a_process_writes_on_waking_up_after_its_expiry_is_not_carried_out(
             except (ConnectionLost, SessionExpired) as error:
                 refused.append(type(error))
 
-        s.runtime.scope("writers").spawn("writer", write())
+        writer = s.runtime.scope("writers").spawn("writer", write())
         s.ensemble.resume(s.session)
         while await s.next_event() != EXPIRED:
             assert (await s.other.get(s.root))[0] == b""
-        await s.runtime.sleep(20)
+        await s.until_done(writer)
         assert len(refused) == 1
         assert (await s.other.get(s.root))[0] == b""
 

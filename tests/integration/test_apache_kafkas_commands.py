@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.configs import describe_configs
 from highwater.cluster.partitions import list_reassignments
-from highwater.cluster.settling import await_leader, await_replicated
+from highwater.cluster.settling import await_leader, await_look, await_replicated
+from highwater.cluster.throttles import throttle_move
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
+from highwater_checker.looks import leaderships
+from highwater_core.admin_messages import ConfigEntity
+from highwater_core.config_layers import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    ConfigOwner,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from tests.support.kafka_commands import (
@@ -23,11 +32,12 @@ from tests.support.kafka_commands import (
     TOPICS,
     KafkaCommands,
 )
-from tests.support.metadata import await_known
+from tests.support.metadata import await_assigned, await_known
 
 pytestmark = [pytest.mark.docker, pytest.mark.full]
 
 WITHIN_S = 60.0
+THROTTLE = 1_000
 Command = Callable[..., str]
 
 
@@ -37,6 +47,13 @@ def command(steady: Cluster, kafka_commands: KafkaCommands) -> Command:
         return kafka_commands.run(main, steady.bootstrap, *arguments)
 
     return run
+
+
+def rates(cluster: Cluster, broker: int) -> list[str | None]:
+    """Return the broker's throttles in force, in bytes per second."""
+    told = describe_configs(cluster, ConfigOwner(ConfigEntity.BROKER, str(broker)))
+    names = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE)
+    return [each.value for each in told if each.name in names]
 
 
 def test_partitions_are_moved_given_up_and_led_by_whom_they_prefer(
@@ -58,7 +75,10 @@ def test_partitions_are_moved_given_up_and_led_by_whom_they_prefer(
             *arguments,
         )
 
-    said = reassign("--execute", "--throttle", "1000", to=(1, 2))
+    # Brokers read a throttle a moment later: set only by the command, it may come after the move.
+    throttle_move(steady, at, (1, 2), THROTTLE)
+    eventually(lambda: rates(steady, 0) == rates(steady, 2) == [str(THROTTLE)] * 2, within=WITHIN_S)
+    said = reassign("--execute", "--throttle", str(THROTTLE), to=(1, 2))
     assert f"Successfully started partition reassignment for {at}" in said
     assert f"{at}: replicas: 1,2,0. adding: 2. removing: 0." in reassign("--list")
     assert "still in progress" in reassign("--verify", to=(1, 2))
@@ -67,14 +87,20 @@ def test_partitions_are_moved_given_up_and_led_by_whom_they_prefer(
 
     reassign("--execute", to=(2, 0))
     eventually(lambda: not list_reassignments(steady, [at]), within=WITHIN_S)
+    await_assigned(steady, at, (2, 0))
     assert f"Reassignment of partition {at} is completed." in reassign("--verify", to=(2, 0))
     before = await_leader(steady, at)
     one = ("--topic", at.topic, "--partition", "0")
     said = command(LEADER_ELECTION, "--election-type", "preferred", *one)
     if before.leader != 2:
         assert f"Successfully completed leader election (PREFERRED) for partitions {at}" in said
-    after = await_leader(steady, at)
-    assert after.leader == 2
+    after = leaderships(
+        await_look(
+            steady,
+            f"broker 2 leads {at}",
+            lambda look: (led := leaderships(look).get(at)) is not None and led.leader == 2,
+        )
+    )[at]
     said = command(LEADER_ELECTION, "--election-type", "preferred", *one)
     assert f"Valid replica already elected for partitions {at}" in said
     assert await_leader(steady, at) == after

@@ -14,6 +14,7 @@ import pytest
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import await_replicated
 from highwater.cluster.wire_client import ConnectionClosed, WireClient, record_batch
+from highwater.waiting import eventually
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import Endpoint
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.docker
 
 Guard = Callable[[Cluster], AbstractContextManager[None]]
 
+WITHIN_S = 60.0
 GARBAGE = random.Random(20261121).randbytes(4096)  # noqa: S311 - the same in every run
 
 
@@ -111,7 +113,12 @@ def test_bad_input_is_traced_with_the_listener_and_what_was_wrong(steady: Cluste
         assert is_closed(client)
     event = await_trace(steady, 0, EventKind.BAD_INPUT_MET, what="API 777 version 3")
     assert event.detail["where"].startswith("EXTERNAL ")
-    assert "API 777 version 3 is not served" in steady.logs(0, tail=50)
+    eventually(  # the engine reads a node's output a moment later
+        lambda: "API 777 version 3 is not served" in steady.logs(0, tail=50),
+        within=WITHIN_S,
+        what="the log tells of it",
+        state=lambda: steady.logs(0, tail=50),
+    )
 
 
 def test_a_connection_that_ends_within_a_frame_costs_nobody_else(

@@ -22,6 +22,7 @@ from highwater.cluster.topology import Topology
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import whole_look
 
 pytestmark = pytest.mark.docker
 
@@ -80,7 +81,7 @@ def test_a_leader_paused_under_full_load_loses_nothing(producers: int) -> None:
         create_topic(
             cluster, HONEST, partition_count=partitions, config={"min.insync.replicas": "2"}
         )
-        leader = leaders_of(look_at(cluster), HONEST)[TopicPartition(HONEST, 0)].leader
+        leader = leaders_of(whole_look(cluster), HONEST)[TopicPartition(HONEST, 0)].leader
         load = FullLoad(cluster.bootstrap, HONEST, partitions, producers=producers)
         readers = {name: DEEDS[name] for name in ("leave_pipelined_fetches", "consume_and_leave")}
         troop = Troop(target_of(cluster, HONEST, partitions), readers, 1, threads=2, pause_s=0.05)
@@ -89,7 +90,7 @@ def test_a_leader_paused_under_full_load_loses_nothing(producers: int) -> None:
         troop.start()
         cluster.pause(leader)
         assert cluster.status(leader) == "paused"
-        _await_other_leader(cluster, leader)
+        _await_other_leader(cluster, leader, partitions)
         _await_more(cluster, load)
         cluster.unpause(leader)
         _await_more(cluster, load)
@@ -113,10 +114,9 @@ def _await_more(cluster: Cluster, load: FullLoad, count: int = 5_000) -> None:
     )
 
 
-def _await_other_leader(cluster: Cluster, paused: int) -> None:
+def _await_other_leader(cluster: Cluster, paused: int, partitions: int) -> None:
     def moved() -> bool:
-        return all(
-            int(each.leader) != paused for each in leaders_of(look_at(cluster), HONEST).values()
-        )
+        led = leaders_of(look_at(cluster), HONEST).values()  # of those that answer
+        return len(led) == partitions and all(int(each.leader) != paused for each in led)
 
     eventually(moved, within=WITHIN_S, what=f"leaders other than {paused}", state=cluster.describe)

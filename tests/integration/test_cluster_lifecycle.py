@@ -249,6 +249,13 @@ def highwater(*arguments: str) -> Any:
     return json.loads(result.stdout) if "--json" in arguments else result.stdout
 
 
+def answers_in_status(run_id: str, *nodes: str) -> list[Any]:
+    """Return the nodes' snapshots, or nothing if one was too late for the status' half second."""
+    (status,) = highwater("status", run_id, "--json")
+    found = [status["nodes"][node]["snapshot"] for node in nodes]
+    return found if all(found) else []
+
+
 def test_the_command_line_brings_up_shows_and_removes(
     engine: docker.DockerClient, run_id: str
 ) -> None:
@@ -256,9 +263,11 @@ def test_the_command_line_brings_up_shows_and_removes(
     up = highwater("up", *small, "--name", run_id, "--json")
     assert up["run"] == run_id
     assert up["bootstrap"].startswith("127.0.0.1:")
-    (status,) = highwater("status", run_id, "--json")
-    assert status["nodes"]["0"]["snapshot"]["live_brokers"] == [0]
-    assert status["nodes"]["1000"]["snapshot"]["active_controller"] is True
+    broker, controller = eventually(
+        lambda: answers_in_status(run_id, "0", "1000"), within=UP_WITHIN_S, what="both answer"
+    )
+    assert broker["live_brokers"] == [0]
+    assert controller["active_controller"] is True
     assert "broker-0" in highwater("status", run_id)
     assert "ZooKeeper" in highwater("logs", "zookeeper", "--run", run_id)
     assert run_id in highwater("down", run_id)

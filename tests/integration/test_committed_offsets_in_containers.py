@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -48,10 +49,18 @@ def coordinator_of(cluster: Cluster, group: str, asked: int) -> int | None:
 
 
 def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    """Commit the offset of partition 0; return once the commit is acknowledged."""
+    """Commit the offset of partition 0; return once the commit is acknowledged.
+
+    A coordinator that others know of may not lead yet, or load; librdkafka tries for 0.2 s.
+    """
     consumer = consumer_of(cluster, group)
-    try:
+
+    def is_committed() -> bool:
         consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+        return True
+
+    try:
+        eventually(is_committed, within=WITHIN_S, what="a commit", retry_on=KafkaException)
     finally:
         consumer.close()
 
@@ -94,7 +103,10 @@ def test_commits_survive_the_death_of_their_coordinator(
     commit(brisk, group, topic, 8)
     brisk.start_node(killed)
     brisk.wait_until_ready()
-    assert committed(brisk, group, topic) == 8
+    told = eventually(  # the broker that is back may not know the coordinator yet
+        lambda: committed(brisk, group, topic), within=WITHIN_S, what="a committed offset"
+    )
+    assert told == 8
 
 
 def test_apache_kafkas_tools_read_groups_and_their_records(
@@ -110,8 +122,17 @@ def test_apache_kafkas_tools_read_groups_and_their_records(
     )
     rows = [line.split() for line in described.splitlines() if line.startswith(group)]
     assert [row[:4] for row in rows] == [[group, topic, "0", "7"]]
+    key = {"group": group, "topic": topic, "partition": 0}
+    values = eventually(  # on a busy machine the consumer may end before it has begun to read
+        lambda: values_of(key, steady, kafka_commands), within=WITHIN_S, what="its record"
+    )
+    assert [(value["offset"], value["metadata"]) for value in values] == [(7, "")]
+
+
+def values_of(key: object, cluster: Cluster, kafka_commands: KafkaCommands) -> list[Any]:
+    """Return the values of the key in `__consumer_offsets`, as the console consumer reads them."""
     printed = kafka_commands.run(
-        CONSOLE_CONSUMER, steady.bootstrap, "--topic", "__consumer_offsets", "--from-beginning",
+        CONSOLE_CONSUMER, cluster.bootstrap, "--topic", "__consumer_offsets", "--from-beginning",
         "--timeout-ms", "10000", "--consumer-property", "exclude.internal.topics=false",
         "--formatter", OFFSETS_FORMATTER,
     )  # fmt: skip
@@ -120,6 +141,4 @@ def test_apache_kafkas_tools_read_groups_and_their_records(
         record, end = decoder.raw_decode(printed[start:])
         records.append(record)
         printed = printed[start + end :]
-    key = {"group": group, "topic": topic, "partition": 0}
-    values = [each["value"]["data"] for each in records if each["key"]["data"] == key]
-    assert [(value["offset"], value["metadata"]) for value in values] == [(7, "")]
+    return [each["value"]["data"] for each in records if each["key"]["data"] == key]

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.parametrize("brisk", under_presets("brisk", nightly=(Preset.V3,)), indirect=True),
 ]
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 MINIMUM = "min.insync.replicas"
 SET, DELETE = AlterConfigOpType.SET, AlterConfigOpType.DELETE
 

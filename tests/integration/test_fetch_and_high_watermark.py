@@ -10,9 +10,8 @@ import pytest
 from kafka.record import MemoryRecords
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_replicated, look_at
+from highwater.cluster.settling import await_replicated
 from highwater.cluster.wire_client import WireClient, record_batch
-from highwater_checker.looks import replicas_of
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from tests.support.clusters import replication_held
@@ -38,7 +37,8 @@ def test_a_fetch_between_high_watermark_and_log_end_is_empty_and_later_returns_t
             tail = record_batch([b"c", b"d", b"e"])
             appended = client.produce(name, 0, tail, acks=1)
             assert (appended.error, appended.base_offset) == (ErrorCode.NONE, 2)
-            replica = replicas_of(look_at(steady), TopicPartition(name, 0))[0]
+            held = steady.snapshot(0).replicas
+            (replica,) = [one for one in held if one.topic_partition == TopicPartition(name, 0)]
             assert (replica.high_watermark, replica.log_end_offset) == (2, 5)
 
             for offset in (2, 3, 5):

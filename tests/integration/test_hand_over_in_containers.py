@@ -8,10 +8,12 @@ import pytest
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.hand_over import hand_over
-from highwater.cluster.settling import await_full_isr
+from highwater.cluster.settling import await_full_isr, await_look
 from highwater.cluster.traces import controllers_traces
+from highwater.report.observation import active_controller
 from highwater.report.state_changes import About, read_state_changes
 from highwater.waiting import eventually
+from highwater_checker.looks import Look
 
 pytestmark = pytest.mark.docker
 
@@ -19,10 +21,23 @@ WITHIN_S = 20.0
 """Less than the session timeout of these clusters, 30 s."""
 
 
+def stands_by(look: Look) -> bool:
+    """Return whether a controller that is not active knows which one is."""
+    active = active_controller(look)
+    return active is not None and any(
+        each is not None
+        and each.kind == "controller"
+        and not each.active_controller
+        and each.controller_id == active.node_id
+        for each in look.nodes.values()
+    )
+
+
 def test_a_stopped_controller_is_followed_before_its_session_could_end(
     steady: Cluster, new_topic: Callable[..., str]
 ) -> None:
     before = new_topic(steady)
+    await_look(steady, "the other controller stands by", stands_by)
     done = hand_over(steady, within_s=WITHIN_S)
     after = new_topic(steady)
     unread: list[str] = []

@@ -81,7 +81,7 @@ def run(folder: Path, fixture: str, ending: str) -> tuple[int, str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     return ran.returncode, ran.stdout + ran.stderr

@@ -18,6 +18,7 @@ from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -31,7 +32,7 @@ WITHIN_S = 60.0
 
 def leaders(cluster: Cluster) -> dict[TopicPartition, tuple[int, tuple[int, ...]]]:
     """Return each partition's leader and ISR, as the leaders report them."""
-    seen = [cluster.try_snapshot(broker) for broker in cluster.topology.broker_ids]
+    seen = [cluster.try_snapshot(node, timeout_s=10) for node in cluster.topology.broker_ids]
     return {
         replica.topic_partition: (node.node_id, tuple(sorted(replica.isr)))
         for node in seen
@@ -78,6 +79,7 @@ def test_one_of_two_folders_fails_and_the_other_goes_on() -> None:
         cluster.start()
         for topic in ("first", "second"):
             create_topic(cluster, topic, replicas=((0, 1),))
+            await_known(cluster, topic)  # by the follower, too, which has its folder then
         folders = in_broker(
             cluster, 0, "sh", "-c", f"cd {DISK_FOLDER}; ls -d d?/first-0 d?/second-0"
         )

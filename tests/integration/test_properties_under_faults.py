@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_full_isr, await_leader, await_replicated, look_at
+from highwater.cluster.settling import await_full_isr, await_leader, await_replicated
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.faults.intents import IntentLog
 from highwater.faults.on_containers import ContainerFaults
@@ -51,6 +51,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import ReplicaSnapshot
+from tests.support.clusters import whole_look
 
 pytestmark = pytest.mark.docker
 
@@ -144,7 +145,7 @@ class Story:
         self._key = TopicPartition(topic, 0)
         self._folder = folder
         self._start_ns = time.monotonic_ns()
-        self._epoch = leaderships(look_at(cluster))[self._key].leader_epoch
+        self._epoch = leaderships(whole_look(cluster))[self._key].leader_epoch
         self._recorder = HistoryFile(folder.path / "history" / "w0.jsonl", self._start_ns)
         self._written = 0
         self._paused: list[int] = []

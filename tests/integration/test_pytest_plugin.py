@@ -52,7 +52,7 @@ def test_a_killed_leader(highwater_cluster):
     send(producer, range(50))
     cluster.kill(0)
     send(producer, range(50, 100))
-    assert len(consumer.consume(100, timeout=30)) == 100
+    assert len(consumer.consume(100, timeout=60)) == 100
     cluster.start_node(0)
     leave_in_the_middle(cluster, producer)
 
@@ -61,8 +61,8 @@ def leave_in_the_middle(cluster, producer):
     create_topic(cluster, "scratch", replicas=[(1, 2)])
     scratch = cluster.consumer("scratch")
     producer.produce("scratch", "a note", partition=0)
-    assert producer.flush(30) == 0
-    assert len(scratch.consume(1, timeout=30)) == 1
+    assert producer.flush(60) == 0
+    assert len(scratch.consume(1, timeout=60)) == 1
     delete_topic(cluster, "scratch")
     producer.produce("orders", "the last order", partition=0, on_delivery=raise_it)
 
@@ -72,7 +72,7 @@ def raise_it(error, message):
 def send(producer, numbers):
     for number in numbers:
         producer.produce("orders", f"order {number}", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 """
 STOCK_CLIENTS_ALONE = """
 import pytest
@@ -84,7 +84,7 @@ def test_no_history(highwater_cluster):
     create_topic(highwater_cluster, "orders", replication_factor=1)
     producer = Producer({"bootstrap.servers": highwater_cluster.bootstrap})
     producer.produce("orders", "an order")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 """
 A_BROKER_LEFT_DOWN = """
 import pytest
@@ -106,7 +106,7 @@ def written(cluster):
     create_topic(cluster, "orders", replicas=[(0, 1, 2)])
     producer = cluster.producer()
     producer.produce("orders", "an order")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 """
 A_LOST_RECORD = """
 import pytest
@@ -121,7 +121,7 @@ def test_that_does_not_look(highwater_cluster):
     producer = cluster.producer()
     cluster.kill(1)
     producer.produce("orders", "the only order", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     cluster.kill(0)
     cluster.start_node(1)
     eventually(lambda: leader(cluster) == 1, within=60)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from docker.errors import NotFound
 
 from highwater.cluster import labels
 from highwater.cluster.cluster import Cluster
@@ -35,7 +36,10 @@ def queues(cluster: Cluster) -> dict[str, str]:
     }
     found = {}
     for each in cluster.engine.api.containers(filters={"label": of_run}):
-        about = cluster.engine.api.inspect_container(each["Id"])
+        try:
+            about = cluster.engine.api.inspect_container(each["Id"])
+        except NotFound:
+            continue  # it is gone since it was listed
         place = str(about["HostConfig"]["NetworkMode"]).removeprefix("container:")
         found[names.get(place, place)] = str(each["Id"])
     return found

@@ -22,6 +22,7 @@ from highwater_core.config_layers import ConfigOwner
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from tests.support.kafka_commands import REASSIGN_PARTITIONS, KafkaCommands
+from tests.support.metadata import await_assigned
 
 pytestmark = pytest.mark.docker
 
@@ -117,6 +118,7 @@ def test_kafkas_own_tool_throttles_a_move_and_lifts_the_throttle_once_it_is_veri
     said = tool("--execute", "--additional", "--throttle", str(ENOUGH))
     assert f"The inter-broker throttle limit was set to {ENOUGH} B/s" in said
     eventually(lambda: not list_reassignments(steady, [moved]), within=WITHIN_S)
+    await_assigned(steady, moved, (2, 0))
     said = tool("--verify")
     assert f"Reassignment of partition {moved} is completed." in said
     assert "Clearing topic-level throttles" in said

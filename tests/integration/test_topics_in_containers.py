@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_look, look_at
+from highwater.cluster.settling import await_look
 from highwater.cluster.topics import create_topic, delete_topic
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.report.observation import active_controller
@@ -20,6 +20,8 @@ from highwater_checker.looks import Look, leaderships
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from tests.support.broker_files import BrokerFiles
+from tests.support.clusters import whole_look
+from tests.support.metadata import await_known
 
 pytestmark = pytest.mark.docker
 
@@ -37,7 +39,7 @@ def folders_of(cluster: Cluster, broker: int, topic: str) -> list[str]:
 
 def test_bring_up_registers_every_node(steady: Cluster) -> None:
     found = steady.zookeeper_dump()
-    look = look_at(steady)
+    look = whole_look(steady)
     active = [node for node, snapshot in look.nodes.items() if snapshot.active_controller]
 
     controller = found["/controller"]
@@ -82,6 +84,7 @@ def test_a_created_topic_is_in_zookeeper_and_on_disk_and_a_deleted_one_nowhere(
     create_topic(
         steady, name, replicas=[(0, 1), (1, 2)], config={"min.insync.replicas": "2"}, broker=1
     )
+    await_known(steady, name, 2)  # and so it has made its replicas' folders
 
     found = znodes(steady)
     topic = dict(found[f"/brokers/topics/{name}"])
@@ -128,7 +131,7 @@ def test_a_created_topic_is_in_zookeeper_and_on_disk_and_a_deleted_one_nowhere(
         within=WITHIN_S,
         what="no folder of the topic",
     )
-    assert not [key for key in leaderships(look_at(steady)) if key.topic == name]
+    assert not [key for key in leaderships(whole_look(steady)) if key.topic == name]
 
 
 def test_a_topic_that_is_created_again_starts_empty(

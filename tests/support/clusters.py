@@ -13,8 +13,9 @@ from highwater.cluster.collecting import copy_out
 from highwater.cluster.containers import container_name
 from highwater.cluster.disks import DATA_FOLDER
 from highwater.cluster.engine import connect_engine
-from highwater.cluster.settling import WITHIN_S
+from highwater.cluster.settling import WITHIN_S, await_look
 from highwater.waiting import eventually
+from highwater_checker.looks import Look
 from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -47,6 +48,14 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
             yield
         finally:
             list(pool.map(unpause, others))
+
+
+def whole_look(cluster: Cluster) -> Look:
+    """Return a look at a cluster whose nodes all run, with each one's answer.
+
+    In a single look a node of a busy machine may be late, and is as if it were down.
+    """
+    return await_look(cluster, "every node answers", lambda look: None not in look.nodes.values())
 
 
 # ---------------------------------------------------------------- traces of running nodes

@@ -359,7 +359,7 @@ class Cluster:
 
     # ------------------------------------------------------------ state
 
-    def snapshot(self, node: int, *, timeout_s: float = 1.0) -> NodeSnapshot:
+    def snapshot(self, node: int, *, timeout_s: float = 10.0) -> NodeSnapshot:
         """Ask a node for its state.
 
         Raises:
