@@ -12,6 +12,9 @@ from highwater.waiting import NeverHappened, eventually
 from highwater_core.ids import NodeId
 from highwater_core.messages import NodeSnapshot
 
+ANSWER_WITHIN_S = 10.0
+"""Time for a busy node to say whether it is active, before anything is stopped."""
+
 
 class NotHandedOver(HarnessError):
     """There is no active controller, no other controller, or none became active in time."""
@@ -37,7 +40,7 @@ def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
     Raises:
         NotHandedOver: nothing was stopped, or another controller was not active in time.
     """
-    told = _controllers(cluster)
+    told = _controllers(cluster, timeout_s=ANSWER_WITHIN_S)
     active = next((node for node, snapshot in told.items() if snapshot.active_controller), None)
     if active is None:
         raise NotHandedOver(f"no controller says that it is active; {_words(told)}")
@@ -61,9 +64,12 @@ def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
     return HandOver(active, successor.node_id, successor.controller_epoch, took_s)
 
 
-def _controllers(cluster: Cluster) -> dict[NodeId, NodeSnapshot]:
-    """Return the snapshots of the controllers that answer."""
-    asked = {node: cluster.try_snapshot(node) for node in cluster.topology.controller_ids}
+def _controllers(cluster: Cluster, timeout_s: float = 0.5) -> dict[NodeId, NodeSnapshot]:
+    """Return the snapshots of the controllers that answer in that time."""
+    asked = {
+        node: cluster.try_snapshot(node, timeout_s=timeout_s)
+        for node in cluster.topology.controller_ids
+    }
     return {node: snapshot for node, snapshot in asked.items() if snapshot is not None}
 
 

@@ -15,9 +15,11 @@ from highwater_core.ids import TopicPartition
 WITHIN_S = 60.0
 
 
-def look_at(cluster: Cluster) -> Look:
-    """Ask every node for its state, one after another."""
-    nodes = {int(node): cluster.try_snapshot(node) for node in cluster.node_ids}
+def look_at(cluster: Cluster, *, timeout_s: float = 0.5) -> Look:
+    """Ask every node for its state, one after another; timeout_s: each one's."""
+    nodes = {
+        int(node): cluster.try_snapshot(node, timeout_s=timeout_s) for node in cluster.node_ids
+    }
     return Look(time.monotonic_ns(), nodes)
 
 

@@ -22,6 +22,8 @@ from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
 
 LEAD_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 10.0
+"""Time for a busy node to say what it leads, before it is stopped."""
 WITHIN_S = 60
 """Longer than a broker asks the controller for its shutdown, by its settings."""
 
@@ -58,7 +60,9 @@ def shutdown_broker(
         raise HarnessError(f"{broker} is no broker")
     if cluster.status(node) != "running":
         raise HarnessError(f"{broker} is not running: {cluster.status(node)}")
-    before = look_at(cluster)
+    before = look_at(cluster, timeout_s=ANSWER_WITHIN_S)
+    if before.nodes[node] is None:
+        raise HarnessError(f"{broker} does not answer: what it leads is not known; it still runs")
     say(f"broker {node} is asked to stop")
     exit_code = cluster.terminate(node, within_s=within)
     moved = _moved(cluster, before, node)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from highwater.cli import make_app
+from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import Topology
 from highwater.commands.shutdown_broker import Moved, moved_from
 from highwater.commands.topics import partition_row, summary
 from highwater.report.alerts import Alert, alerts_in, alerts_of
@@ -52,6 +60,23 @@ def test_a_dead_brokers_partitions_are_shown_with_their_leaders_now() -> None:
     after = Look(1, {0: None, 1: broker(1, replica("leader", 1, 2, (1,)))})
     assert moved_from(before, after, 0) == [Moved(AT, 1, 2, (1,))]
     assert moved_from(before, after, 1) == []
+
+
+def test_a_broker_that_does_not_say_what_it_leads_is_not_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was stopped, and led nothing by what was printed, when it was late by half a second."""
+    topology = Topology()
+    silent = SimpleNamespace(
+        topology=topology,
+        node_ids=[spec.node_id for spec in topology.nodes()],
+        status=lambda _: "running",
+        try_snapshot=lambda _, timeout_s: None,
+        terminate=lambda _, within_s: pytest.fail("it was stopped"),
+    )
+    monkeypatch.setattr(Cluster, "attach", lambda _: silent)
+    done = CliRunner().invoke(make_app("shutdown-broker"), ["shutdown-broker", "1"])
+    assert "does not answer" in str(done.exception)
 
 
 def test_partitions_without_a_leader_are_shown_so() -> None:

@@ -169,7 +169,7 @@ class FakeCluster:
     def external_endpoint(self, broker: int) -> int:
         return broker
 
-    def try_snapshot(self, node: int) -> object:
+    def try_snapshot(self, node: int, *, timeout_s: float) -> object:
         return node
 
 

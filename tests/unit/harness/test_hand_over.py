@@ -38,7 +38,7 @@ class Controllers:
         self._active = None
         return 0
 
-    def try_snapshot(self, node: int) -> Any:
+    def try_snapshot(self, node: int, *, timeout_s: float) -> Any:
         if node in self.terminated or node == self._silent:
             return None
         if self.terminated:
