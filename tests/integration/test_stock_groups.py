@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.settling import await_full_isr
 from highwater.waiting import eventually
 from highwater_core.config import Preset
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from tests.integration.conftest import under_presets
 from tests.support.kafka_commands import CONSOLE_CONSUMER, CONSUMER_GROUPS, KafkaCommands
 
@@ -149,6 +153,76 @@ def test_members_go_on_after_their_coordinator_dies(
         members.add()
         members.share(1, 1, 2)
         assert members.committed() == [2 * RECORDS // PARTITIONS] * PARTITIONS
+
+
+def restart_all(cluster: Cluster, topic: str) -> None:
+    """Restart the brokers, one after the other, each once all replicas are in sync again."""
+    for broker in cluster.topology.broker_ids:
+        assert cluster.terminate(broker) == 0
+        cluster.start_node(broker)
+        cluster.wait_until_ready()
+        await_full_isr(cluster, topic, PARTITIONS)
+        await_full_isr(cluster, OFFSETS_TOPIC)
+
+
+def test_a_group_and_an_idempotent_producer_go_on_through_a_rolling_restart(
+    steady: Cluster, new_topic: Callable[..., str]
+) -> None:
+    """With clients as they are; no record is lost, stored twice or delivered twice."""
+    topic = new_topic(steady, partition_count=PARTITIONS, replication_factor=3)
+    bootstrap = {"bootstrap.servers": steady.bootstrap}
+    group = {"group.id": f"of-{topic}", "auto.offset.reset": "earliest"}
+    acknowledged: list[str] = []
+    read: list[str] = []
+
+    def delivered(error: KafkaError | None, message: Any) -> None:
+        assert error is None, error
+        acknowledged.append(message.value().decode())
+
+    producer = Producer({**bootstrap, "enable.idempotence": True})
+    consumers = [Consumer({**bootstrap, **group}) for _ in range(2)]
+    try:
+        for consumer in consumers:
+            consumer.subscribe([topic])
+
+        def poll() -> None:
+            for consumer in consumers:
+                message = consumer.poll(0.01)
+                if message is not None and message.error() is None:
+                    read.append(message.value().decode())
+
+        def go_on(number: int) -> None:
+            producer.produce(topic, f"{number}", partition=number % PARTITIONS, callback=delivered)
+            producer.poll(0)
+            poll()
+
+        def are_assigned() -> bool:
+            poll()
+            return all(consumer.assignment() for consumer in consumers)
+
+        eventually(are_assigned, within=WITHIN_S, what="both members have partitions")
+        with ThreadPoolExecutor(1) as pool:
+            restarted = pool.submit(restart_all, steady, topic)
+            numbers = count()
+            while not restarted.done():
+                go_on(next(numbers))
+            restarted.result()
+        for _ in range(RECORDS):
+            go_on(next(numbers))
+        assert producer.flush(WITHIN_S) == 0
+
+        def is_read() -> bool:
+            poll()
+            return len(read) >= len(acknowledged)
+
+        eventually(is_read, within=WITHIN_S, what="each record", state=lambda: len(read))
+    finally:
+        for consumer in consumers:
+            consumer.close()
+    assert len(acknowledged) == next(numbers) > RECORDS
+    assert sorted(read) == sorted(acknowledged)
+    with members_of(steady, topic, 1, group["group.id"]) as again:
+        assert sum(again.committed()) == len(acknowledged)
 
 
 def test_kafkas_own_consumer_and_its_tool_for_groups(
