@@ -215,9 +215,14 @@ class OpenOperations:
 
 
 def _is_of_another(outcome: HistoryEvent, begun: HistoryEvent) -> bool:
-    """Return whether a send's outcome names another record than was sent."""
+    """Return whether a send's outcome names another record than was sent.
+
+    A send whose partition the client's library chooses has partition -1, and so may a failure.
+    """
     is_same = (outcome.topic, outcome.value) == (begun.topic, begun.value)
-    return outcome.function == SEND and not is_same
+    is_placed = outcome.type is OperationType.OK or outcome.partition >= 0
+    is_elsewhere = is_placed and begun.partition >= 0 and outcome.partition != begun.partition
+    return outcome.function == SEND and (not is_same or is_elsewhere)
 
 
 def _lacks_its_offset(event: HistoryEvent, *, gets_offsets: bool) -> bool:

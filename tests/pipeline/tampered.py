@@ -36,6 +36,7 @@ from tests.pipeline.tampering import (
     PASS,
     UNKNOWN,
     acknowledged_as_another,
+    acknowledged_elsewhere,
     acknowledging,
     also_traced,
     at_both_ends,
@@ -151,6 +152,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "carriage-returns": (with_carriage_returns, PASS),
     "copy-of-a-trace-that-was-not-finished": (having("trace/.tmp-broker-0-1.jsonl", b"{"), PASS),
     "acknowledged-as-another-record": (acknowledged_as_another, UNKNOWN),
+    "acknowledged-elsewhere": (acknowledged_elsewhere, UNKNOWN),
     "operations-of-no-kind": (with_strange_functions, UNKNOWN),
     "node-that-the-final-look-lacks": (of_three_nodes, UNKNOWN),
     "cut-below-its-high-watermark": (

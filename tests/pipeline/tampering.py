@@ -403,6 +403,15 @@ def acknowledged_as_another(folder: Path) -> None:
     write(path, b"".join((sent.replace(b'"v0"', b'"v1"'), acknowledged, *more)))
 
 
+def acknowledged_elsewhere(folder: Path) -> None:
+    """The acknowledgement has another partition than its send."""
+    path = folder / "history" / "p0.jsonl"
+    sent, acknowledged, *more = path.read_bytes().splitlines(keepends=True)
+    elsewhere = acknowledged.replace(b'"partition":0', b'"partition":9')
+    assert elsewhere != acknowledged
+    write(path, b"".join((sent, elsewhere, *more)))
+
+
 def with_strange_functions(folder: Path) -> None:
     """A history has operations of no known kind."""
     path = folder / "history" / "p0.jsonl"

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from highwater_checker.finding import Finding, Probed, Traced
-from highwater_checker.history import decode
+from highwater_checker.history import POLL, decode
 from highwater_checker.probes import decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import FINAL_LOOK
@@ -40,7 +40,8 @@ _Found = dict[Hashable, list[EvidenceLine]]
 def evidence_of(run_folder: Path, findings: Sequence[Finding]) -> list[tuple[EvidenceLine, ...]]:
     """Return each finding's lines: of its operation, then of its events, looks and probe.
 
-    A line that is there twice is returned twice. Missing and unreadable lines are left out.
+    A line that is there twice is returned twice. Missing and unreadable lines are left out. Of a
+    poll, which has a line for each record, those of the finding's record.
     """
     wanted = {key for finding in findings for key in _keys_of(finding)}
     found: _Found = {}
@@ -51,9 +52,17 @@ def evidence_of(run_folder: Path, findings: Sequence[Finding]) -> list[tuple[Evi
                 found.setdefault(key, []).append(line)
     _add_final_look(run_folder, wanted, found)
     return [
-        tuple(line for key in _keys_of(finding) for line in found.get(key, ()))
+        tuple(line for key in _keys_of(finding) for line in _of_record(finding, found.get(key, [])))
         for finding in findings
     ]
+
+
+def _of_record(finding: Finding, lines: Sequence[EvidenceLine]) -> Sequence[EvidenceLine]:
+    """Return a poll's lines of the finding's record, all lines if none is, or of another key."""
+    if f" {POLL} " not in finding.operation:
+        return lines
+    place = (finding.topic, finding.partition, finding.offset)
+    return [each for each in lines if _place(each.text.encode()) == place] or lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,11 @@ def _add_final_look(run_folder: Path, wanted: Collection[Hashable], found: _Foun
 
 def _operation(line: bytes) -> str | None:
     return _first(event.operation for event in _read(decode, line))
+
+
+def _place(line: bytes) -> tuple[str, int, int] | None:
+    """Return the topic, partition and offset of an operation's line."""
+    return _first((event.topic, event.partition, event.offset) for event in _read(decode, line))
 
 
 def _event(line: bytes) -> Traced | None:
