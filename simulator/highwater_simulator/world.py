@@ -360,6 +360,11 @@ class World:
         found = self.zookeeper.data(path)
         return None if found is None else znodes.decode_partition_state(found[0], path)
 
+    def registration(self, broker_id: int) -> int:
+        """Return the broker's epoch in ZooKeeper, -1 while it is not registered."""
+        found = self.zookeeper.data(znodes.broker_path(NodeId(broker_id)))
+        return -1 if found is None else found[1].czxid
+
     def replica(self, broker_id: int, topic_partition: TopicPartition) -> ReplicaSnapshot | None:
         """Return the broker's replica, None where there is none."""
         hosted = self.hosted(broker_id, topic_partition)

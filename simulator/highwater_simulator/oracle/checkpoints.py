@@ -119,8 +119,13 @@ checkpoint."""
             missing = shadow.missing_epochs(
                 partition.log_start_offset, recovery_point, event.incarnation
             )
-            # An epoch that the cache in memory lacks too is a violation of I10, not of durability.
-            known = [entry.leader_epoch for entry in partition.log.epoch_cache.entries]
+            # An epoch that the cache in memory lacks there, too, is a violation of I10, not of
+            # durability.
+            known = [
+                entry.leader_epoch
+                for entry in partition.log.epoch_cache.entries
+                if entry.start_offset < recovery_point
+            ]
             epoch = next((each for each in missing if each in known), None)
             if epoch is not None:
                 self._report(

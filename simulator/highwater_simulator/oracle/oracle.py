@@ -16,7 +16,7 @@ from highwater_checker.invariants.transitions import STATE_CHANGES
 from highwater_core import znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
@@ -336,6 +336,7 @@ class Oracle:
             self._world.stamps.next_ns,
             self._lost_disks.knows_of_return,
             lambda: self._unclean_elections.are_allowed(at),
+            self._world.registration,
         )
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
@@ -489,8 +490,7 @@ class Oracle:
         """
         self._restarts.disk_lost(broker, files)
         self._log_starts.disk_lost(broker)
-        found = self._world.zookeeper.data(znodes.broker_path(NodeId(broker)))
-        registered = -1 if found is None else found[1].czxid
+        registered = self._world.registration(broker)
         self._lost_disks.lost(broker, max(registered, self._restarts.registration(broker)))
         for folder, shadows in self._shadows.items():
             shadow = shadows[broker]

@@ -36,7 +36,9 @@ class PartitionOracle:
         stamp_ns: Callable[[], int],
         knows_of_return: Callable[[str, int], bool],
         may_elect_anyone: Callable[[], bool] = lambda: False,
+        registration: Callable[[int], int] = lambda _: 0,
     ) -> None:
+        """registration: returns a broker's epoch in ZooKeeper, -1 where it is not registered."""
         self.topic_partition = topic_partition
         self.committed = Chain()
         self.leadership: PartitionLeadership | None = None
@@ -44,7 +46,8 @@ class PartitionOracle:
         self._assigned_count_before = MAX_REPLICAS
         """How many replicas were assigned before the last change."""
         self._last_isr: tuple[int, ...] = ()
-        """The ISR before its last change, if that came after the last one of the assignment."""
+        """The ISR before its last change, if that came after the last one of the assignment. A
+        member that left it was registered then: else it was not taken away, but dead."""
         self.topic_id = NO_TOPIC_ID
         self.min_insync_replicas = 1
         self.excuses: list[Excuse] = []
@@ -53,6 +56,7 @@ class PartitionOracle:
         self._stamp_ns = stamp_ns
         self._knows_of_return = knows_of_return
         self._may_elect_anyone = may_elect_anyone
+        self._registration = registration
         self._was_anyone_elected = False
         """By an election from outside the ISR that was allowed; until that leader begins."""
         self._committed_by: list[int] = []
@@ -330,7 +334,9 @@ class PartitionOracle:
         """
         self.leadership = after
         if before is not None and set(before.isr) != set(after.isr):
-            self._last_isr = tuple(before.isr)
+            self._last_isr = tuple(
+                each for each in before.isr if each in after.isr or self._registration(each) >= 0
+            )
         self._check_written(after)
         if before is not None:
             self._check_step(author, before, after)

@@ -66,9 +66,11 @@ class Judged:
             self.give(broker, *records(end_offset))
         self.roles: dict[tuple[int, int], Leading] = {}
         self.returned: list[int] = []
+        self.dead: list[int] = []
         self.oracle = PartitionOracle(
             AT, self.shadows, self._report, lambda: NOW_NS,
             lambda author, broker: author.startswith("controller") and broker in self.returned,
+            registration=lambda broker: -1 if broker in self.dead else broker,
         )  # fmt: skip
         self.oracle.assigned_replicas = BROKERS
         self.write("controller-1000", written(0, 0, BROKERS))
@@ -619,3 +621,18 @@ def test_an_excuse_covers_its_offsets_until_its_time(
     at: TopicPartition, offset: int, before_ns: int, covers: bool
 ) -> None:
     assert Excuse(AT, 4, 7, 9).covers(at, offset, before_ns) is covers
+
+
+@pytest.mark.parametrize(("is_dead", "reports"), [(True, []), (False, [("I18", -1)])])
+def test_a_member_that_leaves_the_isr_before_it_is_removed_was_dead_or_taken_away(
+    is_dead: bool, reports: list[tuple[str, int]]
+) -> None:
+    """Found: a dead broker that a cancelled reassignment removes counted as taken away."""
+    judged = Judged()
+    judged.oracle.min_insync_replicas = 2
+    judged.dead += [2] if is_dead else []
+    judged.write("controller-1000", written(0, 1, (0, 2)))
+    judged.write("controller-1000", written(0, 2, (0,)))
+    judged.oracle.assigned_replicas = (0, 1)
+    judged.oracle.assignment_written((0, 1, 2))
+    assert judged.reports == reports
