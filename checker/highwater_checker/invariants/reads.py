@@ -13,7 +13,7 @@ from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
 
-CHECK = "records read are stored, and stored records are read (I9)"
+CHECK = "what was read stays, and all was read (I9)"
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -64,12 +64,12 @@ class _Reads:
     """The records that one consumer read.
 
     keys: the record's key at each place.
-    lasting: the first read of each place, in the life that goes on.
+    lasting: the first value at each place, of the life that goes on.
     findings: of reads that contradict an earlier read, or their own answer's high watermark.
     """
 
     keys: dict[Place, str] = field(default_factory=dict)
-    lasting: dict[Place, HistoryEvent] = field(default_factory=dict)
+    lasting: dict[Place, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -88,7 +88,7 @@ def _reads_of(
             what = Wording.READ_TWICE.filled(first_value=first, value=value)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
         if not life.is_over:
-            reads.lasting.setdefault(place, event)
+            reads.lasting.setdefault(place, value)
         if 0 <= event.high_watermark <= event.offset:
             what = Wording.READ_UNCOMMITTED.filled(value=value, high_watermark=event.high_watermark)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
@@ -97,20 +97,19 @@ def _reads_of(
 
 def _differences(
     replica: ReplicaLog,
-    read: dict[Place, HistoryEvent],
+    read: dict[Place, str],
     held: dict[Place, str],
     succeeded: Collection[Place],
 ) -> Iterable[Finding]:
-    for place, event in read.items():
+    for place, value in read.items():
         is_of_replica = place[:2] == (replica.topic, replica.partition)
         if place not in held and place in succeeded:
             continue
-        is_required = is_of_replica and place[2] >= replica.log_start_offset
-        if is_required and held.get(place) != event.value:
+        if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
             what = Wording.READ_AND_GONE.filled(
-                value=event.value, broker=replica.broker_id, held=held.get(place)
+                value=value, broker=replica.broker_id, held=held.get(place)
             )
-            yield _finding("I9", place, what, replica.broker_id, event.operation)
+            yield _finding("I9", place, what, replica.broker_id)
 
 
 def _unread(replica: ReplicaLog, reads: _Reads, held: dict[Place, str]) -> Iterable[Finding]:
