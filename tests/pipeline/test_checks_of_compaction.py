@@ -40,7 +40,7 @@ def log(broker: int, kept: Sequence[int], *, other_at: int = -1, hw: int = 6) ->
     return ReplicaLog(broker, "t", 0, batches_in([(f"{0:020d}.log", data)]), hw, is_compacted=True)
 
 
-def history() -> list[HistoryEvent]:
+def history(polled: Sequence[int] = ALL) -> list[HistoryEvent]:
     events: list[HistoryEvent] = []
     for offset, key in enumerate(KEYS):
         sent = HistoryEvent(
@@ -48,12 +48,17 @@ def history() -> list[HistoryEvent]:
         )
         done = replace(sent, time_ns=10 * offset + 1, type=OperationType.OK, offset=offset, tries=1)
         read = replace(done, time_ns=100 + offset, process="c0", function="poll", tries=0)
-        events += [sent, done, read]
+        events += [sent, done, *([read] if offset in polled else [])]
     return events
 
 
-def run_of(name: str, *logs: ReplicaLog, events: Sequence[TraceEvent] = ()) -> Run:
-    return Run(name, history(), {"p0": -1}, {"p0": 1}, logs, events=events)
+def run_of(
+    name: str,
+    *logs: ReplicaLog,
+    events: Sequence[TraceEvent] = (),
+    polled: Sequence[int] = ALL,
+) -> Run:
+    return Run(name, history(polled), {"p0": -1}, {"p0": 1}, logs, events=events)
 
 
 def traced(kind: EventKind, ts_ns: int, offset: int, **detail: int) -> TraceEvent:
@@ -65,6 +70,8 @@ RUNS = [
     run_of("whole", log(0, ALL), log(1, ALL)),
     run_of("compacted", log(0, NEWEST), log(1, NEWEST)),
     run_of("compacted apart", log(0, ALL), log(1, NEWEST), log(2, (1, 3, 4, 5))),
+    run_of("read where it was compacted", log(0, ALL), log(1, NEWEST), polled=NEWEST),
+    run_of("the newest is not read", log(0, ALL), log(1, NEWEST), polled=(3, 4)),
     run_of("the newest is gone", log(0, (3, 5)), log(1, NEWEST)),
     run_of("the newest is gone everywhere", log(0, (3, 4)), log(1, (3, 4))),
     run_of("by what is not committed", log(0, NEWEST, hw=5), log(1, ALL, hw=5)),
@@ -81,7 +88,7 @@ RUNS = [
         ],
     ),
 ]
-SOUND = ("whole", "compacted", "compacted apart")
+SOUND = ("whole", "compacted", "compacted apart", "read where it was compacted")
 
 
 def test_three_judges_agree_about_compacted_topics(spark: SparkSession) -> None:

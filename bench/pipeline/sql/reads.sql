@@ -57,7 +57,10 @@ FROM records r
 JOIN whole w USING (run_id, topic, "partition", broker)
 JOIN last_ones l ON l.run_id = r.run_id AND l.topic = r.topic
 JOIN runs u ON u.run_id = r.run_id AND ifnull(u.to_the_end, true)
-WHERE r."offset" >= w.log_start_offset AND r."offset" < w.high_watermark AND NOT EXISTS (
+LEFT JOIN newest n ON n.run_id = r.run_id AND n.topic = r.topic AND n."partition" = r."partition"
+  AND n.broker = r.broker AND n.key = r.key
+WHERE r."offset" >= w.log_start_offset AND r."offset" < w.high_watermark
+  AND ifnull(n.newest, -1) <= r."offset" AND NOT EXISTS (
   SELECT 1 FROM places p
   WHERE p.run_id = r.run_id AND p.process = l.process AND p.topic = r.topic
     AND p."partition" = r."partition" AND p."offset" = r."offset");

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from highwater_checker.compaction import is_succeeded, newest_of_keys
+from highwater_checker.compaction import Newest, is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, HistoryEvent, OperationType
 from highwater_checker.lives_of_records import ONLY, UNKNOWN_LIFE, LifeOfRecord
@@ -32,8 +32,8 @@ def check_reads(
     to_the_end is False: records that a killed consumer has not read are no finding. Records below a
     replica's log_start_offset were removed by retention and are not required. Records at its high
     watermark and above cannot have been read. Where the client reports the high watermark of an
-    answer, its records must be below it. In a compacted topic a record may be gone if there is a
-    newer one of its key.
+    answer, its records must be below it. In a compacted topic a record may be gone, or never read,
+    if there is a newer one of its key.
     life_of: the life of its topic in which a record was written. Records of a life that is over or
     unknown need not be there. An offset that was read in any life counts as read: a consumer may
     keep its position when its topic is made again.
@@ -55,7 +55,7 @@ def check_reads(
         }
         findings.extend(_differences(replica, reads.lasting, held, succeeded))
         if to_the_end:
-            findings.extend(_unread(replica, reads, held))
+            findings.extend(_unread(replica, reads, newest))
     return CheckResult(CHECK, len(reads.keys), tuple(findings))
 
 
@@ -112,12 +112,19 @@ def _differences(
             yield _finding("I9", place, what, replica.broker_id)
 
 
-def _unread(replica: ReplicaLog, reads: _Reads, held: dict[Place, str]) -> Iterable[Finding]:
-    for place, value in held.items():
-        is_offered = replica.log_start_offset <= place[2] < replica.high_watermark
-        if is_offered and place not in reads.keys:
-            what = Wording.NEVER_READ.filled(value=value, broker=replica.broker_id)
-            yield _finding("unseen", place, what, replica.broker_id)
+def _unread(replica: ReplicaLog, reads: _Reads, newest: Newest) -> Iterable[Finding]:
+    """Yield the committed records that were not read.
+
+    A record with a newer one of its key may have been compacted away where the consumer read.
+    """
+    for batch in replica.batches:
+        for offset, key, value in batch.records():
+            place = replica.topic, replica.partition, offset
+            is_offered = replica.log_start_offset <= offset < replica.high_watermark
+            if is_offered and place not in reads.keys and not is_succeeded(key, offset, newest):
+                shown = (value or b"").decode("utf-8", "replace")
+                what = Wording.NEVER_READ.filled(value=shown, broker=replica.broker_id)
+                yield _finding("unseen", place, what, replica.broker_id)
 
 
 def _place(event: HistoryEvent) -> Place:

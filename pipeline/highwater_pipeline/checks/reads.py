@@ -30,7 +30,7 @@ from highwater_pipeline.checks.findings import (
     sum_by_run,
 )
 from highwater_pipeline.checks.ranges import doubts
-from highwater_pipeline.tables import GROUP_MEMBERS, OPERATIONS, RUNS, Tables
+from highwater_pipeline.tables import GROUP_MEMBERS, OPERATIONS, RECORDS, RUNS, Tables
 
 INVARIANT = "I9"
 READER = ["process", *PARTITION]
@@ -177,8 +177,11 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
         .join(fn.broadcast(last), ["run_id", "topic"])
         .join(reads.hint("shuffle_hash"), READ_PLACE, "left_anti")
     )
+    # Such a record may have been compacted away on the replica that the consumer read from.
+    keys = tables[RECORDS].select(*REPLICA, "offset", "key")
+    keyed = unseen.join(keys, [*REPLICA, "offset"]).withColumn("held", fn.lit(None))
     return findings_of(
-        unseen,
+        without_succeeded(tables, keyed),
         Wording.NEVER_READ,
         invariant="unseen",
         offset="offset",

@@ -79,10 +79,26 @@ def test_so_may_one_that_was_read(kept: list[int], high_watermark: int, missed: 
     assert [finding.offset for finding in found] == missed
 
 
+@pytest.mark.parametrize(
+    ("read", "high_watermark", "unseen"),
+    [((3, 4, 5), 6, []), ((3, 4), 6, [5]), ((2, 3, 4), 5, [1])],
+)
+def test_a_consumer_need_not_read_a_record_with_a_newer_one_of_its_key(
+    read: tuple[int, ...], high_watermark: int, unseen: list[int]
+) -> None:
+    """Found: the leader had compacted it away when the consumer came, another replica had not."""
+    log = log_of(range(6), high_watermark=high_watermark)
+    found = check_reads([each for each in polled() if each.offset in read], [log]).findings
+    assert [(finding.invariant, finding.offset) for finding in found] == [
+        ("unseen", each) for each in unseen
+    ]
+
+
 def test_in_a_topic_that_is_not_compacted_nothing_may() -> None:
     log = log_of([3, 4, 5], is_compacted=False)
     assert len(check_acknowledged_records(acknowledged(), [log]).findings) == 3
     assert len(check_reads(polled(), [log]).findings) == 3
+    assert len(check_reads(polled()[3:], [log_of(range(6), is_compacted=False)]).findings) == 3
     whole = log_of(range(6), broker=1, is_compacted=False)
     assert len(check_replica_equality([log, whole]).findings) == 1
 

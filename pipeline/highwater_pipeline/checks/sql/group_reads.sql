@@ -1,6 +1,6 @@
--- I9, of groups: a group's members together read every committed record of its topic. What each of
--- them read is compared with the logs by the check of reads. A run with a group that read nothing
--- counts as not examined.
+-- I9, of groups: a group's members together read every committed record of its topic; in a compacted
+-- topic at least those without a newer one of their key. What each of them read is compared with the
+-- logs by the check of reads. A run with a group that read nothing counts as not examined.
 WITH read AS (
   SELECT DISTINCT m.run_id, m.group_id, o.topic, o.partition, o.offset
   FROM {operations} o JOIN {group_members} m
@@ -21,7 +21,7 @@ WITH read AS (
   FROM {group_members} m JOIN {runs} r ON r.run_id = m.run_id
   WHERE m.to_the_end AND coalesce(r.to_the_end, true)
 ), held AS (
-  SELECT h.run_id, a.group_id, h.topic, h.partition, h.offset, h.broker,
+  SELECT h.run_id, a.group_id, h.topic, h.partition, h.offset, h.broker, h.key,
     coalesce(h.value, '') AS value
   FROM {records} h
   JOIN asked a ON a.run_id = h.run_id AND a.topic = h.topic
@@ -29,6 +29,16 @@ WITH read AS (
     ON l.run_id = h.run_id AND l.topic = h.topic AND l.partition = h.partition
     AND l.broker = h.broker
   WHERE l.damage IS NULL AND h.offset >= l.log_start_offset AND h.offset < l.high_watermark
+), newest AS (
+  SELECT h.run_id, h.topic, h.partition, h.broker, h.key, max(h.offset) AS offset
+  FROM {records} h
+  JOIN {runs} u ON u.run_id = h.run_id
+  JOIN {replicas} l
+    ON l.run_id = h.run_id AND l.topic = h.topic AND l.partition = h.partition
+    AND l.broker = h.broker
+  WHERE l.damage IS NULL AND h.offset < l.high_watermark AND h.key IS NOT NULL
+    AND array_contains(u.compacted, h.topic)
+  GROUP BY h.run_id, h.topic, h.partition, h.broker, h.key
 ), findings AS (
   SELECT h.run_id, 'unseen' AS invariant, h.topic, h.partition, h.offset, h.broker,
     'NEVER_READ' AS wording, h.value
@@ -37,5 +47,9 @@ WITH read AS (
     SELECT 1 FROM read r
     WHERE r.run_id = h.run_id AND r.group_id = h.group_id AND r.topic = h.topic
       AND r.partition = h.partition AND r.offset = h.offset
+  ) AND NOT EXISTS (
+    SELECT 1 FROM newest n
+    WHERE n.run_id = h.run_id AND n.topic = h.topic AND n.partition = h.partition
+      AND n.broker = h.broker AND n.key = h.key AND n.offset > h.offset
   )
 )
