@@ -13,7 +13,7 @@ from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicId
 
-CHECK = "what was read stays, and all was read (I9)"
+CHECK = "records read are stored, and stored records are read (I9)"
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""

@@ -25,13 +25,13 @@ from tests.support.made_again import (
 from tests.support.run_on_disk import write
 
 
-def said(verdict: Verdict) -> list[tuple[str, str, int]]:
+def findings_in(verdict: Verdict) -> list[tuple[str, str, int]]:
     """Return of each finding its rule, its operation and its offset."""
     found = (finding for check in verdict.checks for finding in check.findings)
     return sorted((each.invariant, each.operation, each.offset) for each in found)
 
 
-def test_what_was_acknowledged_in_a_deleted_life_is_not_lost(tmp_path: Path) -> None:
+def test_records_acknowledged_in_a_deleted_life_are_not_lost(tmp_path: Path) -> None:
     """Found: I1 looked for it in the second life's logs; order and offsets were compared too."""
     verdict = judge_run(write_made_again(tmp_path / "run"))
     assert verdict.outcome is Outcome.PASS, verdict.reasons
@@ -39,7 +39,7 @@ def test_what_was_acknowledged_in_a_deleted_life_is_not_lost(tmp_path: Path) -> 
 
 def test_deletions_tell_lives_of_topics_without_ids_apart(tmp_path: Path) -> None:
     events = two_lives(NO_TOPIC_ID, NO_TOPIC_ID)
-    assert said(judge_run(write_made_again(tmp_path / "run", events=events))) == []
+    assert findings_in(judge_run(write_made_again(tmp_path / "run", events=events))) == []
 
 
 def test_two_ids_tell_lives_apart_though_nobody_traced_the_deletion(tmp_path: Path) -> None:
@@ -49,20 +49,22 @@ def test_two_ids_tell_lives_apart_though_nobody_traced_the_deletion(tmp_path: Pa
 
 
 @pytest.mark.parametrize("ids", [(FIRST, SECOND), (NO_TOPIC_ID, NO_TOPIC_ID)], ids=["ids", "none"])
-def test_what_the_second_life_lost_is_found(tmp_path: Path, ids: tuple[TopicId, TopicId]) -> None:
+def test_a_loss_in_the_second_life_is_found(tmp_path: Path, ids: tuple[TopicId, TopicId]) -> None:
     events = [*two_lives(*ids), traced(800, EventKind.LOG_APPENDED, ids[1], 1, end_offset=2)]
     new = (*NEW, ("v1", 1, 795, 805))
     verdict = judge_run(write_made_again(tmp_path / "run", events=events, new=new))
-    assert said(verdict) == [("I1", "p0's send 1", 1)] * 2, "on either broker"
+    assert findings_in(verdict) == [("I1", "p0's send 1", 1)] * 2, "on either broker"
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["there", "deleted and not made again"])
-def test_what_a_successor_lacked_in_the_first_life_is_found(tmp_path: Path, gone: bool) -> None:
+def test_records_that_a_successor_lacked_in_the_first_life_are_found(
+    tmp_path: Path, gone: bool
+) -> None:
     lost = traced(400, LED, FIRST, 1, node=1, leader_epoch=1, **BOTH)
     events = two_lives()
     events.insert(3, lost)
     verdict = judge_run(write_made_again(tmp_path / "run", events=events[:5] if gone else events))
-    assert ("I1", "p1's send 1", 1) in said(verdict)
+    assert ("I1", "p1's send 1", 1) in findings_in(verdict)
 
 
 def test_a_leader_that_has_not_heard_of_the_deletion_is_known_by_its_appends(
@@ -76,7 +78,7 @@ def test_a_leader_that_has_not_heard_of_the_deletion_is_known_by_its_appends(
 
 def test_a_send_across_the_deletion_is_of_the_life_that_appended_it(tmp_path: Path) -> None:
     verdict = judge_run(write_made_again(tmp_path / "run", new=(("lost", 0, 305, 705),)))
-    assert said(verdict) == [("I1", "p0's send 0", 0)] * 2
+    assert findings_in(verdict) == [("I1", "p0's send 0", 0)] * 2
 
 
 def test_a_send_across_the_deletion_that_nobody_appended_is_asked_of_no_life(
@@ -91,7 +93,7 @@ def test_order_and_offsets_are_compared_within_a_life(tmp_path: Path) -> None:
     new = (*NEW, ("v9", 0, 800, 801))
     verdict = judge_run(write_made_again(tmp_path / "run", new=new))
     assert {("realtime-send", "p0's send 1", 0), ("inconsistent-offsets", "p0's send 1", 0)} <= {
-        *said(verdict)
+        *findings_in(verdict)
     }
 
 
@@ -111,16 +113,16 @@ READ_OLD = ((210, 0, "old-0"), (310, 1, "old-1"))
 
 
 @pytest.mark.parametrize("ids", [(FIRST, SECOND), (NO_TOPIC_ID, NO_TOPIC_ID)], ids=["ids", "none"])
-def test_what_was_read_in_a_deleted_life_need_not_stay(
+def test_records_read_in_a_deleted_life_need_not_stay(
     tmp_path: Path, ids: tuple[TopicId, TopicId]
 ) -> None:
     """Found: I9 asked the second life's logs for it, and compared it with reads of that life."""
     run = write_made_again(tmp_path / "run", events=two_lives(*ids))
     write(run / "history" / "c0.jsonl", polled(*READ_OLD, (710, 0, "v0")))
-    assert said(judge_run(run)) == []
+    assert findings_in(judge_run(run)) == []
 
 
-def test_a_read_of_the_first_life_may_be_told_in_the_second(tmp_path: Path) -> None:
+def test_a_read_of_the_first_life_may_end_in_the_second(tmp_path: Path) -> None:
     """A consumer may have fetched records long before it returns them."""
     run = write_made_again(tmp_path / "run")
     late = [(at_ns + 500, offset, value) for at_ns, offset, value in READ_OLD]
@@ -129,21 +131,21 @@ def test_a_read_of_the_first_life_may_be_told_in_the_second(tmp_path: Path) -> N
     assert verdict.outcome is Outcome.PASS, verdict.reasons
 
 
-def test_what_was_read_in_the_second_life_alone_must_stay(tmp_path: Path) -> None:
+def test_records_read_in_the_second_life_must_stay(tmp_path: Path) -> None:
     events = [*two_lives(), traced(800, EventKind.LOG_APPENDED, SECOND, 2, end_offset=3)]
     run = write_made_again(tmp_path / "run", events=events)
     write(run / "history" / "c0.jsonl", polled(*READ_OLD, (710, 0, "v0"), (810, 2, "gone")))
-    assert said(judge_run(run)) == [("I9", "", 2)] * 2, "on either broker"
+    assert findings_in(judge_run(run)) == [("I9", "", 2)] * 2, "on either broker"
 
 
 def test_two_values_at_one_offset_of_the_first_life_are_found(tmp_path: Path) -> None:
     run = write_made_again(tmp_path / "run")
     write(run / "history" / "c0.jsonl", polled(*READ_OLD, (320, 0, "x"), (710, 0, "v0")))
     found = {("I9", "c0's poll 2", 0), ("inconsistent-offsets", "c0's poll 2", 0)}
-    assert set(said(judge_run(run))) == found
+    assert set(findings_in(judge_run(run))) == found
 
 
 def test_a_record_of_the_second_life_that_was_never_read_is_found(tmp_path: Path) -> None:
     run = write_made_again(tmp_path / "run")
     write(run / "history" / "c0.jsonl", polled(READ_OLD[1]))
-    assert said(judge_run(run)) == [("unseen", "", 0)] * 2
+    assert findings_in(judge_run(run)) == [("unseen", "", 0)] * 2
