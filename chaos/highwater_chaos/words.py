@@ -96,12 +96,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _say_value(value: str | bool) -> str:
+def say_value(value: str | bool) -> str:
+    """Return a toggle's value as plan files have it."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def _say_topology(topology: PlanTopology) -> str:
-    own = ", ".join(f"{name} {_say_value(value)}" for name, value in topology.toggles.items())
+    own = ", ".join(f"{name} {say_value(value)}" for name, value in topology.toggles.items())
     toggles = f" with {own}" if own else ""
     several = topology.log_folders_per_broker > 1
     folders = f" with {topology.log_folders_per_broker} log folders each" if several else ""

@@ -13,10 +13,9 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidReplicationAssignmentError, NoReassignmentInProgressError
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_look, await_replicated
+from highwater.cluster.settling import await_replicated
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
-from highwater_checker.looks import leaderships
 from highwater_core import ids
 from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.errors import ErrorCode
@@ -28,6 +27,7 @@ from highwater_wire.kafka.admin_messages import (
     ListPartitionReassignmentsRequest,
     PartitionsToCreate,
 )
+from tests.support.clusters import await_led_by
 
 pytestmark = pytest.mark.docker
 
@@ -72,11 +72,7 @@ def produce(cluster: Cluster, topic: str, partition: int, leader: int) -> int:
     The controller tells the other brokers of a leader at the same time, so metadata may be early.
     """
     at = ids.TopicPartition(topic, partition)
-    await_look(
-        cluster,
-        f"broker {leader} leads {at}",
-        lambda look: (found := leaderships(look).get(at)) is not None and found.leader == leader,
-    )
+    await_led_by(cluster, at, leader)
     with WireClient(cluster.external_endpoint(leader)) as client:
         answer = client.produce(topic, partition, record_batch([b"x"]))
     assert answer.error is E.NONE

@@ -11,11 +11,10 @@ import pytest
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.configs import describe_configs
 from highwater.cluster.partitions import list_reassignments
-from highwater.cluster.settling import await_leader, await_look, await_replicated
+from highwater.cluster.settling import await_leader, await_replicated
 from highwater.cluster.throttles import throttle_move
 from highwater.cluster.wire_client import WireClient, record_batch
 from highwater.waiting import eventually
-from highwater_checker.looks import leaderships
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import (
     FOLLOWER_THROTTLED_RATE,
@@ -24,6 +23,7 @@ from highwater_core.config_layers import (
 )
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from tests.support.clusters import await_led_by
 from tests.support.kafka_commands import (
     CONFIGS,
     LEADER_ELECTION,
@@ -94,13 +94,7 @@ def test_partitions_are_moved_given_up_and_led_by_whom_they_prefer(
     said = command(LEADER_ELECTION, "--election-type", "preferred", *one)
     if before.leader != 2:
         assert f"Successfully completed leader election (PREFERRED) for partitions {at}" in said
-    after = leaderships(
-        await_look(
-            steady,
-            f"broker 2 leads {at}",
-            lambda look: (led := leaderships(look).get(at)) is not None and led.leader == 2,
-        )
-    )[at]
+    after = await_led_by(steady, at, 2)
     said = command(LEADER_ELECTION, "--election-type", "preferred", *one)
     assert f"Valid replica already elected for partitions {at}" in said
     assert await_leader(steady, at) == after

@@ -22,7 +22,7 @@ from highwater_core.config_layers import MIN_INSYNC_REPLICAS, ConfigOwner
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
-from tests.support.clusters import await_trace, live_traces, whole_look
+from tests.support.clusters import await_led_by, await_trace, live_traces, whole_look
 
 pytestmark = pytest.mark.docker
 
@@ -363,14 +363,8 @@ def test_garbage_in_the_znodes_of_jobs_is_traced_and_removed_and_sound_jobs_are_
             within=WITHIN_S,
             what="the notification is removed",
         )
-        await_look(  # the changed order has an epoch of its own, in which broker 0 still leads
-            steady,
-            "broker 2 leads",
-            lambda look: (
-                (found := leaderships(look).get(TopicPartition(name, 0))) is not None
-                and found.leader == 2
-            ),
-        )
+        # The changed order has an epoch of its own, in which broker 0 still leads.
+        await_led_by(steady, TopicPartition(name, 0), 2)
 
 
 @pytest.mark.parametrize("malformed", [b"garbage", b""], ids=repr)

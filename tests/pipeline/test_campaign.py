@@ -185,9 +185,15 @@ def hang():
 """
 
 
-def test_a_schedule_that_takes_too_long_in_a_destructor_is_ended_after_it() -> None:
+def as_ours(code: str) -> dict[str, Any]:
+    """Return the names that the code defines, in a module of our name: the signal looks at it."""
     ours: dict[str, Any] = {"__name__": f"{schedule_rows.OURS}_hanging"}
-    exec(DESTROYED_LATE, ours)  # noqa: S102 - code under our name, as the signal must find it
+    exec(code, ours)  # noqa: S102
+    return ours
+
+
+def test_a_schedule_that_takes_too_long_in_a_destructor_is_ended_after_it() -> None:
+    ours = as_ours(DESTROYED_LATE)
     with pytest.raises(schedule_rows.TookTooLong), schedule_rows.within_cpu(0.01):
         ours["hang"]()
 
@@ -203,8 +209,7 @@ def hang(coroutine):
 
 
 def test_a_schedule_may_be_cut_between_the_making_of_a_coroutine_and_its_first_step() -> None:
-    ours: dict[str, Any] = {"__name__": f"{schedule_rows.OURS}_hanging"}
-    exec(HANGING, ours)  # noqa: S102 - code under our name, as the signal must find it
+    ours = as_ours(HANGING)
     with pytest.raises(schedule_rows.TookTooLong), schedule_rows.within_cpu(0.01):
         ours["hang"](ours["work"]())
     gc.collect()

@@ -15,7 +15,7 @@ from highwater.cluster.disks import DATA_FOLDER
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.settling import WITHIN_S, await_look
 from highwater.waiting import eventually
-from highwater_checker.looks import Look
+from highwater_checker.looks import Leadership, Look, leaderships
 from highwater_checker.run_folder.lines import read_traces
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
@@ -48,6 +48,16 @@ def replication_held(cluster: Cluster, leader: int) -> Iterator[None]:
             yield
         finally:
             list(pool.map(unpause, others))
+
+
+def await_led_by(cluster: Cluster, at: TopicPartition, broker: int) -> Leadership:
+    """Return the partition's leadership once that broker says itself that it leads."""
+    look = await_look(
+        cluster,
+        f"broker {broker} leads {at}",
+        lambda look: (led := leaderships(look).get(at)) is not None and led.leader == broker,
+    )
+    return leaderships(look)[at]
 
 
 def whole_look(cluster: Cluster) -> Look:

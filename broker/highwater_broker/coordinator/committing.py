@@ -119,7 +119,8 @@ class Committing:
         left = set(known)
         group.forgetting.append(left)
         try:
-            for part in parted(group.group_id, [_tombstone(group, each) for each in known]):
+            records = [OffsetForgotten(group.group_id, *each) for each in known]
+            for part in parted(group.group_id, records):
                 tombstones = [each for each in part if each.topic_partition in left]
                 error = await self._forget_some(group, tombstones, left)
                 if error is not ErrorCode.NONE:
@@ -148,10 +149,6 @@ class Committing:
             if error is not ErrorCode.NONE:
                 return error
         return ErrorCode.NONE
-
-
-def _tombstone(group: Group, partition: TopicPartition) -> OffsetForgotten:
-    return OffsetForgotten(group.group_id, *partition)
 
 
 def fetched(

@@ -10,6 +10,7 @@ from highwater.errors import HarnessError
 from highwater.project import project_root
 from highwater.runs.plans.running import read_plan
 from highwater_chaos.plan import Plan
+from highwater_chaos.words import say_value
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 
 FOLDER = Path("tests/scenarios")
@@ -108,14 +109,10 @@ def bug_of(name: str) -> Bug:
 def means_of(plan: Plan) -> str:
     """Return what the plan's nodes lack of preset fenced, in words."""
     topology = plan.topology
-    toggles = ", ".join(f"{name}={_value(value)}" for name, value in topology.toggles.items())
+    toggles = ", ".join(f"{name}={say_value(value)}" for name, value in topology.toggles.items())
     parts = [f"preset {topology.preset.value}"]
     if toggles:
         parts.append(toggles)
     if plan.planted:
         parts.append(f"planted mistake {plan.planted}")
     return "; ".join(parts)
-
-
-def _value(value: str | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else value

@@ -96,11 +96,8 @@ def _told(row: Row, plan: Plan) -> Told:
         raise HarnessError(f"{plan.title}: the cluster did not get ready")
     found = find(result)
     violation = None if found is None else found.violation
-    return Told(plan, violation, _evidence(row, violation, result), _story(result, violation))
-
-
-def _story(result: RunResult, violation: Violation | None) -> Story:
-    return story_of(result.trace.entries, violation)
+    story = story_of(result.trace.entries, violation)
+    return Told(plan, violation, _evidence(row, violation, result), story)
 
 
 def _evidence(row: Row, violation: Violation | None, result: RunResult) -> str:

@@ -52,6 +52,8 @@ from highwater_core.messages import NodeSnapshot
 
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 20
+ANSWER_WITHIN_S, AT_ONCE_S = 10.0, 0.5
+"""Time for the answer of a busy node, and of one that counts as down when it is late."""
 KILLED_EXIT_CODE = 137
 """Of a process that SIGKILL ended."""
 UP = ("running", "paused")
@@ -359,7 +361,7 @@ class Cluster:
 
     # ------------------------------------------------------------ state
 
-    def snapshot(self, node: int, *, timeout_s: float = 10.0) -> NodeSnapshot:
+    def snapshot(self, node: int, *, timeout_s: float = ANSWER_WITHIN_S) -> NodeSnapshot:
         """Ask a node for its state.
 
         Raises:
@@ -367,7 +369,7 @@ class Cluster:
         """
         return self._inspector.snapshot(self.control_endpoint(node), timeout_s=timeout_s)
 
-    def try_snapshot(self, node: int, *, timeout_s: float = 0.5) -> NodeSnapshot | None:
+    def try_snapshot(self, node: int, *, timeout_s: float = AT_ONCE_S) -> NodeSnapshot | None:
         """Ask a node for its state; None when it does not answer at once."""
         try:
             return self.snapshot(node, timeout_s=timeout_s)

@@ -6,14 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import ANSWER_WITHIN_S, AT_ONCE_S, Cluster
 from highwater.errors import HarnessError
 from highwater.waiting import NeverHappened, eventually
 from highwater_core.ids import NodeId
 from highwater_core.messages import NodeSnapshot
-
-ANSWER_WITHIN_S = 10.0
-"""Time for a busy node to say whether it is active, before anything is stopped."""
 
 
 class NotHandedOver(HarnessError):
@@ -64,7 +61,7 @@ def hand_over(cluster: Cluster, *, within_s: float) -> HandOver:
     return HandOver(active, successor.node_id, successor.controller_epoch, took_s)
 
 
-def _controllers(cluster: Cluster, timeout_s: float = 0.5) -> dict[NodeId, NodeSnapshot]:
+def _controllers(cluster: Cluster, timeout_s: float = AT_ONCE_S) -> dict[NodeId, NodeSnapshot]:
     """Return the snapshots of the controllers that answer in that time."""
     asked = {
         node: cluster.try_snapshot(node, timeout_s=timeout_s)

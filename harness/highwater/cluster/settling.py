@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import AT_ONCE_S, Cluster
 from highwater.report.observation import describe_look
 from highwater.waiting import eventually
 from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
@@ -15,7 +15,7 @@ from highwater_core.ids import TopicPartition
 WITHIN_S = 60.0
 
 
-def look_at(cluster: Cluster, *, timeout_s: float = 0.5) -> Look:
+def look_at(cluster: Cluster, *, timeout_s: float = AT_ONCE_S) -> Look:
     """Ask every node for its state, one after another; timeout_s: each one's."""
     nodes = {
         int(node): cluster.try_snapshot(node, timeout_s=timeout_s) for node in cluster.node_ids

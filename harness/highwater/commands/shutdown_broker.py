@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import ANSWER_WITHIN_S, Cluster
 from highwater.cluster.settling import look_at
 from highwater.cluster.topology import NodeKind
 from highwater.commands.logs import find_node
@@ -22,8 +22,6 @@ from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
 
 LEAD_WITHIN_S = 5.0
-ANSWER_WITHIN_S = 10.0
-"""Time for a busy node to say what it leads, before it is stopped."""
 WITHIN_S = 60
 """Longer than a broker asks the controller for its shutdown, by its settings."""
 

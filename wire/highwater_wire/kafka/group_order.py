@@ -24,7 +24,7 @@ from highwater_wire.kafka.group_messages import (
     SyncGroupRequest,
 )
 
-_OF_GROUPS = (
+OF_GROUPS = (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -45,4 +45,4 @@ def is_commit(request: Any) -> bool:
 
 def waits_for_commits(request: Any) -> bool:
     """Return whether the request waits for the answers to all OffsetCommits before it."""
-    return isinstance(request, _OF_GROUPS)
+    return isinstance(request, OF_GROUPS)
