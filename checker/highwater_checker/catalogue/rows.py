@@ -90,6 +90,7 @@ CATALOGUE: tuple[Row, ...] = (
         versions=("0.8-0.10.2", "0.11.0"),
         breaks={
             "I1": _LOST,
+            "I2": "an ISR member that followed the same leader before keeps its own records",
             "I3": "the same offsets hold different records",
             "I4": _ELECTED,
             "I9": _READ,

@@ -252,6 +252,19 @@ STORIES = (
     ),
     Story(
         2,
+        "I2",
+        5,
+        {
+            "held": commits(1, 0, 8, 2),
+            "lost": recovers(1, 5),
+            "led again": leads(1, 1, 5),
+            "kept its log": follows(2, 1, 1, 8),
+        },
+        needs=("held", "lost", "led again"),
+        beyond=4,
+    ),
+    Story(
+        2,
         "I3",
         5,
         {
