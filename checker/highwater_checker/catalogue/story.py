@@ -213,14 +213,26 @@ class PartitionStory:
     def _shows_back(self, seen: Seen, cut: Seen, end_offset: int) -> bool:
         """Return whether the event shows the log of the cut's node at end_offset.
 
-        A high watermark of a leader that still counts the log end from before the cut does not.
+        A high watermark of a leader that still counts the log end from before the cut does not. Nor
+        does one of a leader from which the node has fetched nothing since its crash.
         """
         if seen.kind is EventKind.HIGH_WATERMARK_ADVANCED:
             is_counted = cut.node in (seen.node, *seen.isr) and seen.epoch >= cut.epoch
             if not is_counted or seen.offset < end_offset:
                 return False
+            if cut.kind is EventKind.LOG_RECOVERED:
+                return self._has_fetched_since(cut, seen)
             return not self._counts_cut_records(seen, cut)
         return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
+
+    def _has_fetched_since(self, cut: Seen, committed: Seen) -> bool:
+        """Return whether the cut's node itself committed, or began to fetch from who did."""
+        return committed.node == cut.node or any(
+            each.node == cut.node
+            and each.event.detail["leader"] == committed.node
+            and cut.place < each.place < committed.place
+            for each in self.of(EventKind.FETCHER_STARTED)
+        )
 
     def _decided_for(self, node: int, *, after: int) -> Seen | None:
         decided = [seen for seen in self.of(EventKind.LEADERSHIP_DECIDED) if seen.place > after]

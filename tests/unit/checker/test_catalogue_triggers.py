@@ -279,6 +279,20 @@ STORIES = (
     ),
     Story(
         2,
+        "I4",
+        5,
+        {
+            "held": commits(1, 1, 8, 2),
+            "lost": recovers(1, 5),
+            "a deposed leader counts as before": commits(2, 0, 8, 1),
+            "led again": leads(1, 1, 5),
+        },
+        needs=("held", "lost", "led again"),
+        unless={"it had fetched from that": ("lost", fetches(1, 2, 0, 5))},
+        beyond=4,
+    ),
+    Story(
+        2,
         "I11",
         5,
         {
