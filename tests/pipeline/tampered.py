@@ -9,9 +9,7 @@ from pathlib import Path
 
 from highwater_checker.finding import Finding
 from highwater_checker.history import (
-    ASSIGNED,
     COMMIT,
-    FETCH_COMMITTED,
     POLL,
     OperationType,
 )
@@ -30,6 +28,16 @@ from highwater_checker.run_folder.documents import (
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
 from highwater_core.traces import READ_DETAILS
+from tests.pipeline.tampered_histories import (
+    ALL_OF_M0,
+    ASSIGNED_TO_M0,
+    COMMITTED_BY_M0,
+    GROUP,
+    READ_BY_M0,
+    TAMPERED_HISTORIES,
+    TO_M1,
+    TO_M1_LATER,
+)
 from tests.pipeline.tampering import (
     BROKERS,
     FAIL,
@@ -102,19 +110,7 @@ from tests.pipeline.tampering_logs import (
 from tests.support.run_on_disk import SENT, history_line
 
 KNOWN_WRITERS = promising(writers_are_known=True)
-GROUP = (PromisedGroup("g", "t", ("m0", "m1")),)
 STARTED_AGAIN = b'{"at_ns":7,"number":0,"phase":"starting","node":1}\n'
-ASSIGNED_TO_M0 = member(10, ASSIGNED, -1, generation=1)
-READ_BY_M0 = member(20, POLL, 0)
-COMMITTED_BY_M0 = (
-    member(30, COMMIT, 1, OperationType.INVOKE)
-    + member(31, COMMIT, 1)
-    + member(40, FETCH_COMMITTED, -1, OperationType.INVOKE)
-    + member(41, FETCH_COMMITTED, 1)
-)
-ALL_OF_M0 = (ASSIGNED_TO_M0, READ_BY_M0, COMMITTED_BY_M0)
-TO_M1 = member(11, ASSIGNED, -1, process="m1", generation=1)
-TO_M1_LATER = member(25, ASSIGNED, -1, process="m1", generation=2)
 BEGUN: tuple[EventKind, dict[str, object]] = (EventKind.GROUP_LOAD_BEGUN, {"epoch_start_offset": 5})
 LOADED = EventKind.GROUP_LOAD_ENDED
 MADE, REFUSED = EventKind.PARTITION_STATE_CHANGED, EventKind.TRANSITION_REFUSED
@@ -439,4 +435,5 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         ),
         UNKNOWN,
     ),
+    **TAMPERED_HISTORIES,
 }

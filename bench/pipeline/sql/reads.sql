@@ -25,16 +25,10 @@ CREATE VIEW whole AS
 SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
 
 CREATE VIEW clients AS
-SELECT DISTINCT o.run_id, topic, process, client,
-  ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
-FROM operations o JOIN consumers c
-  ON c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1);
+SELECT run_id, unnest(last_readers) AS process, unnest(last_topics) AS topic FROM runs;
 
 CREATE VIEW last_ones AS
-SELECT DISTINCT c.run_id, c.topic, l.process
-FROM clients c JOIN clients l USING (run_id, client)
-WHERE l.incarnation = (
-  SELECT max(m.incarnation) FROM clients m WHERE m.run_id = c.run_id AND m.client = c.client);
+SELECT DISTINCT run_id, topic, process FROM clients ANTI JOIN incomplete USING (run_id, process);
 
 CREATE VIEW findings AS
 SELECT run_id, 'I9' AS invariant, topic, "partition", "offset", -1 AS broker, operation
