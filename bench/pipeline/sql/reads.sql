@@ -17,8 +17,10 @@ SELECT run_id, process, topic, "partition", "offset", life, arg_min("value", lin
 FROM reads WHERE life <> '?' GROUP BY ALL;
 
 CREATE VIEW places AS
-SELECT run_id, process, topic, "partition", "offset", arg_max(key, line) AS key,
-  arg_min("value", line) FILTER (NOT ifnull(is_over, false)) AS "value"
+SELECT run_id, process, topic, "partition", "offset",
+  arg_min(key, line) FILTER (NOT ifnull(is_over, false)) AS key,
+  arg_min("value", line) FILTER (NOT ifnull(is_over, false)) AS "value",
+  arg_min(operation, line) FILTER (NOT ifnull(is_over, false)) AS operation
 FROM reads GROUP BY ALL;
 
 CREATE VIEW whole AS
@@ -38,7 +40,7 @@ UNION ALL
 SELECT run_id, 'I9', topic, "partition", "offset", -1, operation
 FROM reads WHERE high_watermark BETWEEN 0 AND "offset"
 UNION ALL
-SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, ''
+SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, operation
 FROM places p JOIN whole w USING (run_id, topic, "partition")
 LEFT JOIN (SELECT * EXCLUDE (key), true AS held FROM records) r
   USING (run_id, topic, "partition", broker, "offset")

@@ -139,10 +139,11 @@ def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
 
 
 def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the places whose first value a replica does not hold.
+    """Return the first reads of places whose value a replica does not hold.
 
     changed: the reads of other values there.
     """
+    first = fn.min_by(fn.struct("operation", "value", "held", "key"), "line")
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     gone = (
         reads.where(~fn.col("is_over"))
@@ -155,7 +156,9 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         )
         .where(~fn.col("held").eqNullSafe(fn.col("value")))
         .join(fn.broadcast(changed.select(*LINE)), LINE, "left_anti")
-        .dropDuplicates([*READ_PLACE, "broker"])
+        .groupBy(*READ_PLACE, "broker")
+        .agg(first.alias("first"))
+        .select(*READ_PLACE, "broker", "first.*")
     )
     return findings_of(
         without_succeeded(tables, gone),
@@ -163,6 +166,7 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         invariant=INVARIANT,
         offset="offset",
         broker="broker",
+        operation="operation",
         facts=["value", "held"],
     )
 
