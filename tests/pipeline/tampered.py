@@ -27,6 +27,7 @@ from highwater_checker.run_folder.documents import (
 )
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import READ_DETAILS
 from tests.pipeline.tampered_histories import (
     ALL_OF_M0,
@@ -102,10 +103,12 @@ from tests.pipeline.tampering_logs import (
     holding_offsets,
     losing,
     moved_as_its_leader_did,
+    named,
     started_above,
     started_high,
     undecodable,
     with_a_segment_within,
+    with_an_empty_segment,
 )
 from tests.support.run_on_disk import SENT, history_line
 
@@ -300,6 +303,16 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "no-logs-where-nodes-may-stay-down": (
         first_then(no_logs, promising(only_in_sync=True)),
         UNKNOWN,
+    ),
+    "segment-named-above-its-first-offset": (named(1), FAIL),
+    "segment-named-below-its-first-offset": (
+        first_then(beginning_at(1), named(0)),
+        FAIL,
+    ),
+    "empty-segment-at-the-end": (with_an_empty_segment(1), PASS),
+    "offsets-named-above-their-first": (
+        first_then(holding_offsets(FIRST + SECOND, FIRST + SECOND), named(1, OFFSETS_TOPIC)),
+        FAIL,
     ),
     "offsets-alike": (holding_offsets(FIRST + SECOND, FIRST + SECOND), PASS),
     "offsets-differ": (holding_offsets(FIRST + SECOND, FIRST + OTHER_SECOND), FAIL),
