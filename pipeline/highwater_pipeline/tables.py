@@ -135,9 +135,9 @@ OPERATIONS = Table(
         # run, or is not known.
         "life": _STRING,
         "is_over": _BOOLEAN,
-        # Of an outcome whose send had not begun by its line, or had its outcome, and of a send
-        # begun while another of its operation_id had no outcome; else null. Checks leave it out,
-        # as the checker does, and its run is unproven.
+        # Of an outcome whose send had not begun by its line, or had its outcome, and of a send with
+        # the operation_id of an operation before it; else null. Checks leave it out, as the checker
+        # does, and its run is unproven.
         "is_unmatched": _BOOLEAN,
         "generation": _INT,  # of the group in which a partition was assigned; -1 of all else
     },

@@ -356,6 +356,10 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         first_then(silent_at_the_end, promising(only_in_sync=True)),
         PASS,
     ),
+    "node-that-nobody-asked-where-nodes-may-stay-down": (
+        first_then(of_three_nodes, promising(only_in_sync=True)),
+        UNKNOWN,
+    ),
     "plan-cut-off": (having("plan.json", b"{"), PASS),
     "topology-cut-off": (having("topology.json", b"{"), UNKNOWN),
     "clock-cut-off": (having("clock.json", b"{"), PASS),

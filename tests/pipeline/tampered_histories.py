@@ -50,6 +50,10 @@ OF_ANOTHER = READ.replace(b'"c0"', b'"c9"')
 UNREAD_BY_M0 = of_members(ASSIGNED_TO_M0, COMMITTED_BY_M0)
 
 TAMPERED_HISTORIES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "send-with-the-number-of-another": (
+        having("history/p0.jsonl", SENT + SENT.replace(b'"v0"', b'"v1"')),
+        UNKNOWN,
+    ),
     "consumer-with-a-damaged-line": (having(C0, DAMAGED), UNKNOWN),
     "consumer-with-a-damaged-line-too-many": (having(C0, READ + DAMAGED), UNKNOWN),
     "consumer-cut-off": (having(C0, READ[:30]), UNKNOWN),
