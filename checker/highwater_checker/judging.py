@@ -54,7 +54,11 @@ from highwater_checker.requirements import (
 )
 from highwater_checker.run_folder.documents import Excused, PromisedGroup
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
-from highwater_checker.run_folder.histories import followed_processes, incarnations_of
+from highwater_checker.run_folder.histories import (
+    followed_processes,
+    incarnations_of,
+    last_process,
+)
 from highwater_checker.run_folder.intents import starts_in
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
@@ -151,10 +155,10 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_coordinators(traces)
     events = [event for history in evidence.histories.values() for event in history]
     if has_commits(events):
-        yield check_committed_offsets(events)
+        yield check_committed_offsets(events, evidence.incomplete)
     if has_members(events):
-        yield check_generations(events, deleted_groups(traces))
-        yield check_deliveries(events, evidence.asked_of_logs, logs)
+        yield check_generations(events, deleted_groups(traces), evidence.incomplete.processes)
+        yield check_deliveries(events, evidence.asked_of_logs, logs, evidence.incomplete)
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:
@@ -165,18 +169,23 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
     """Yield a check of each consumer and group, of all its processes.
 
     A consumer's last process must read to the end, a group's processes together.
-    Without a final look, reads are compared with each other alone.
+    Without a final look, reads are compared with each other alone. What an incomplete history
+    lacks counts as read.
     """
+    incomplete = evidence.incomplete
     logs = evidence.logs.all()
     for consumer in evidence.promises.consumers:
         own = [log for log in logs if log.topic == consumer.topic]
         incarnations = incarnations_of(consumer.client, evidence.histories)
+        last = last_process(consumer.client, {*evidence.histories, *incomplete.processes})
         found = [
             check_reads(
                 evidence.histories[process],
                 own,
                 evidence.life_of_read,
-                to_the_end=process == incarnations[-1] and evidence.promises.to_the_end,
+                to_the_end=process == last
+                and process not in incomplete.processes
+                and evidence.promises.to_the_end,
             )
             for process in incarnations
         ]
@@ -188,7 +197,9 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
             _history_of_members(group, evidence),
             own,
             evidence.life_of_read,
-            to_the_end=group.to_the_end and evidence.promises.to_the_end,
+            to_the_end=group.to_the_end
+            and not incomplete.is_of(group.group_id)
+            and evidence.promises.to_the_end,
         )
         yield replace(found_of_group, check=f"{group.group_id}: {found_of_group.check}")
 

@@ -52,13 +52,17 @@ def replicas_were_read(
 
 
 def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Iterator[Requirement]:
-    """Yield whether every node answered at the end, unless nodes may stay down for good.
+    """Yield whether every node answered at the end; where nodes may stay down, was asked.
 
-    A node that somebody stopped or removed while the run went on is silent then.
+    A node that somebody stopped or removed while the run went on is silent then. A final look
+    without a node lacks the partitions that it leads.
 
     node_count: of the run's brokers and controllers, 0 where it is not known.
     """
     if promises.only_in_sync:
+        not_asked = max(0, node_count - len(final_look.nodes))
+        detail = f"{not_asked} were not"
+        yield Requirement("every node was asked at the end", not not_asked, detail)
         return
     silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
     missing = max(0, node_count - len(final_look.nodes))

@@ -36,7 +36,9 @@ def test_a_read_record_that_replicas_hold_passes() -> None:
 
 def test_a_record_that_was_read_and_is_gone_or_another_is_found() -> None:
     findings = check_reads(ALL_READ, [log_of("a", "x")]).findings
-    assert [(each.invariant, each.offset) for each in findings] == [("I9", 1)]
+    assert [(each.invariant, each.offset, each.operation) for each in findings] == [
+        ("I9", 1, "c0's poll 0")
+    ]
     assert check_reads(ALL_READ, [log_of("a")]).findings[0].message.endswith("holds nothing")
 
 
