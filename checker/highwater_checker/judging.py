@@ -10,7 +10,7 @@ from pathlib import Path
 
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import HistoryEvent
+from highwater_checker.history import POLL, HistoryEvent, OperationType
 from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
@@ -49,6 +49,7 @@ from highwater_checker.requirements import (
     enough_was_acknowledged,
     histories_are_whole,
     nodes_answered,
+    reads_have_logs,
     replicas_were_read,
     starts_are_the_runs_own,
 )
@@ -60,9 +61,11 @@ from highwater_checker.run_folder.histories import (
     last_process,
 )
 from highwater_checker.run_folder.intents import starts_in
+from highwater_checker.segments import ReplicaLog
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
 
 ABOUT_RECORDS = frozenset(
     {
@@ -173,16 +176,15 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
     lacks counts as read.
     """
     incomplete = evidence.incomplete
-    logs = evidence.logs.all()
     for consumer in evidence.promises.consumers:
-        own = [log for log in logs if log.topic == consumer.topic]
         incarnations = incarnations_of(consumer.client, evidence.histories)
         last = last_process(consumer.client, {*evidence.histories, *incomplete.processes})
         found = [
             check_reads(
                 evidence.histories[process],
-                own,
+                _logs_for(evidence, consumer.topic, evidence.histories[process]),
                 evidence.life_of_read,
+                of_topic=consumer.topic,
                 to_the_end=process == last
                 and process not in incomplete.processes
                 and evidence.promises.to_the_end,
@@ -192,16 +194,23 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
         if found:
             yield _merged(f"{consumer.client}: {found[0].check}", found)
     for group in evidence.promises.groups:
-        own = [log for log in logs if log.topic == group.topic]
+        history = _history_of_members(group, evidence)
         found_of_group = check_reads(
-            _history_of_members(group, evidence),
-            own,
+            history,
+            _logs_for(evidence, group.topic, history),
             evidence.life_of_read,
+            of_topic=group.topic,
             to_the_end=group.to_the_end
             and not incomplete.is_of(group.group_id)
             and evidence.promises.to_the_end,
         )
         yield replace(found_of_group, check=f"{group.group_id}: {found_of_group.check}")
+
+
+def _logs_for(evidence: Evidence, topic: str, history: Sequence[HistoryEvent]) -> list[ReplicaLog]:
+    """Return the logs of the topic, and of others from which the client read."""
+    topics = {topic, *(event.topic for event in history if event.function == POLL)}
+    return [log for log in evidence.logs.all() if log.topic in topics]
 
 
 def _history_of_members(group: PromisedGroup, evidence: Evidence) -> list[HistoryEvent]:
@@ -293,6 +302,14 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
         yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
+        yield reads_have_logs(
+            {
+                TopicPartition(event.topic, event.partition)
+                for event in evidence.reads
+                if event.type is OperationType.OK and not evidence.life_of_read(event).is_over
+            },
+            {TopicPartition(log.topic, log.partition) for log in logs.all()},
+        )
         yield from acknowledged_is_committed(
             promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
         )

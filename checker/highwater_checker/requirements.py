@@ -14,6 +14,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
 COMMITTED = "every acknowledged record was committed at the end"
+COMPARED = "every record that was read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
 STARTS_ARE_TOLD_SINCE = 2
 """The format of folders whose intents have a line for every start of a node."""
@@ -68,6 +69,18 @@ def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Ite
     missing = max(0, node_count - len(final_look.nodes))
     detail = f"nodes {silent} did not" + (f", and {missing} were not asked" if missing else "")
     yield Requirement("every node answered at the end", not silent and not missing, detail)
+
+
+def reads_have_logs(
+    reads: Iterable[TopicPartition], logs: Collection[TopicPartition]
+) -> Requirement:
+    """Return whether each partition of which a record was read has a log to compare it with.
+
+    reads: the partitions of records that were read in lives that go on. logs: those with a log.
+    """
+    without = sorted(set(reads) - set(logs))
+    detail = ", ".join(map(str, without))
+    return Requirement(COMPARED, not without, f"{detail}: no replica was read")
 
 
 def acknowledged_is_committed(

@@ -56,6 +56,14 @@ TAMPERED_HISTORIES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "consumer-with-a-damaged-line": (having(C0, DAMAGED), UNKNOWN),
     "consumer-with-a-damaged-line-too-many": (having(C0, READ + DAMAGED), UNKNOWN),
+    "read-of-a-partition-without-a-log": (
+        having(C0, READ + READ.replace(b'"partition":0', b'"partition":7')),
+        UNKNOWN,
+    ),
+    "read-of-a-topic-without-a-log": (
+        having(C0, READ + READ.replace(b'"topic":"t"', b'"topic":"u"')),
+        UNKNOWN,
+    ),
     "consumer-cut-off": (having(C0, READ[:30]), UNKNOWN),
     "consumer-with-a-line-of-another": (having(C0, OF_ANOTHER), UNKNOWN),
     "pipe-for-a-consumers-history": (being(C0, os.mkfifo), UNKNOWN),

@@ -25,15 +25,16 @@ def check_reads(
     life_of: Callable[[HistoryEvent], LifeOfRecord] = lambda _: ONLY,
     *,
     to_the_end: bool = True,
+    of_topic: str | None = None,
 ) -> CheckResult:
     """Find records that one consumer read and that a replica does not have there, or the reverse.
 
-    history: of one consumer, which has read every partition from its start, and to its end unless
-    to_the_end is False: records that a killed consumer has not read are no finding. Records below a
-    replica's log_start_offset were removed by retention and are not required. Records at its high
-    watermark and above cannot have been read. Where the client reports the high watermark of an
-    answer, its records must be below it. In a compacted topic a record may be gone, or never read,
-    if there is a newer one of its key.
+    history: of one consumer, which has read every partition of its topic (None: of each) from its
+    start, and to its end unless to_the_end is False: records that a killed consumer has not read
+    are no finding. Records below a replica's log_start_offset were removed by retention and are not
+    required. Records at its high watermark and above cannot have been read. Where the client
+    reports the high watermark of an answer, its records must be below it. In a compacted topic a
+    record may be gone, or never read, if there is a newer one of its key.
     life_of: the life of its topic in which a record was written. Records of a life that is over or
     unknown need not be there. An offset that was read in any life counts as read: a consumer may
     keep its position when its topic is made again.
@@ -49,7 +50,7 @@ def check_reads(
         }
         newest = newest_of_keys([replica])
         findings.extend(_differences(replica, reads.lasting, held, newest))
-        if to_the_end:
+        if to_the_end and of_topic in (None, replica.topic):
             findings.extend(_unread(replica, reads, newest))
     return CheckResult(CHECK, len(reads.places), tuple(findings))
 
