@@ -1,4 +1,4 @@
-"""The 24 rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
+"""The rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
 A row without a trigger cannot show here: its fix is part of every preset. A row with planted
 mistakes shows with these only, in no preset. Neither excuses a violation of a preset.
@@ -7,53 +7,10 @@ Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-
 from highwater_checker.catalogue import commands, coordinators, elections, in_sync, truncation
-from highwater_checker.catalogue.story import Trigger
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One historical bug.
-
-    breaks: for each invariant, how the bug violates it.
-    in_a_trace: the events that its trigger looks for, or why it has none.
-    planted: the planted mistakes that show it, where no preset has the bug.
-    """
-
-    number: int
-    ids: tuple[str, ...]
-    title: str
-    affected: str
-    fixed_in: str
-    breaks: Mapping[str, str] = field(hash=False)
-    in_a_trace: str
-    trigger: Trigger | None = None
-    planted: tuple[str, ...] = ()
-
-    @property
-    def invariants(self) -> tuple[str, ...]:
-        return tuple(self.breaks)
-
-
-def _row(
-    number: int,
-    ids: tuple[str, ...],
-    title: str,
-    *,
-    versions: tuple[str, str],
-    breaks: dict[str, str],
-    in_a_trace: str,
-    trigger: Trigger | None = None,
-    planted: tuple[str, ...] = (),
-) -> Row:
-    affected, fixed_in = versions
-    what = MappingProxyType(breaks)
-    return Row(number, ids, title, affected, fixed_in, what, in_a_trace, trigger, planted)
-
+from highwater_checker.catalogue.later_rows import LATER_ROWS
+from highwater_checker.catalogue.row import Row as Row
+from highwater_checker.catalogue.row import make_row as _row
 
 _LOST = "a committed record is lost"
 _ELECTED = "its new leader lacks a committed record"
@@ -375,5 +332,6 @@ CATALOGUE: tuple[Row, ...] = (
         "became_follower with a log end above 0",
         trigger=commands.old_log_taken_for_a_new_topic,
     ),
+    *LATER_ROWS,
 )
 """In the order of their numbers, from 1."""
