@@ -177,7 +177,7 @@ def generated_runs() -> list[Run]:
     """Return runs whose members are drawn; in some a log, an acknowledgement or a group is gone."""
     drawn: list[Run] = []
     logs = st.sampled_from([LOGS, LOGS, LOGS, LOGS[:1], (log(0, batch(0, "a", "x")), LOGS[1])])
-    incomplete = st.sampled_from([()] * 9 + [("m0",), ("m0.2", "p0"), ("c0",), ("m9",)])
+    incomplete = st.sampled_from([()] * 36 + [("m0",), ("m0.2", "p0"), ("c0",), ("m9",)])
     gone = st.sampled_from([()] * 9 + [group_gone("g")])
 
     @settings(max_examples=GENERATED, deadline=None, suppress_health_check=list(HealthCheck))
