@@ -170,8 +170,8 @@ class Chaos:
         )
 
     def problems(self) -> list[str]:
-        """Return the problems; under v3 only problems that no row of the catalogue explains."""
-        if self.preset is Preset.V3:
+        """Return the problems; under other presets those alone that no row explains."""
+        if self.preset is not Preset.FENCED:
             return find_bad_epochs(self.world, T0)
         inits = Counter(
             (event.controller_epoch, event.detail["broker"], event.detail["broker_epoch"])
