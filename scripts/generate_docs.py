@@ -23,7 +23,7 @@ from highwater_checker.catalogue.later_rows import NO_ROWS
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
-from highwater_core.config import INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
+from highwater_core.config import FLAWS, INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
 from highwater_core.errors import MEANINGS
 from highwater_core.fail_points import (
     BROKER_FAIL_POINTS,
@@ -260,6 +260,15 @@ def row_section(row: Row) -> str:
     )
 
 
+def _shows_by(row: Row) -> str:
+    """Return by what the row can show here: a preset, toggles, planted mistakes, or nothing."""
+    if row.planted:
+        return "planted"
+    if row.trigger is None:
+        return "no"
+    return "yes" if any(row.number in flaws for flaws in FLAWS.values()) else "by toggles"
+
+
 def catalogue_page() -> str:
     rows = (
         (
@@ -267,7 +276,7 @@ def catalogue_page() -> str:
             row.ids[0],
             row.title,
             ", ".join(row.invariants),
-            "planted" if row.planted else "yes" if row.trigger else "no",
+            _shows_by(row),
         )
         for row in CATALOGUE
     )
@@ -277,7 +286,8 @@ def catalogue_page() -> str:
         "protects,\nbut only by that bug: a violation is given a row's name when the row lists the "
         "invariant and its\ntrigger is in the trace of the run up to the violation; else it is a "
         "failure without excuse. Rows\nthat cannot show here have no trigger. A planted row shows "
-        "with the planted mistakes that it names, in\nno preset. Neither excuses anything; "
+        "with the planted mistakes that it names, in\nno preset, and one that shows by toggles "
+        "with those that it names. None of them excuses\nanything; "
         '[presets.md](presets.md) says which preset may break what.\n"Breaks" names what a run '
         "here could show; versions are Kafka's.",
         table(("row", "first id", "what happens", "breaks", "can show here"), rows),

@@ -11,6 +11,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Following
 from highwater_core.config import Toggles, TruncateOn, Truncation
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_LEADER, ControllerEpoch
 from highwater_core.messages import LeaderAndIsrPartition
@@ -29,9 +30,18 @@ def become_follower(
     Ordering: fetcher stopped, reads and writes disabled, waiting requests answered, log truncated,
     new fetcher. With truncation by epoch the fetcher asks the leader first. Without a leader the
     log stays as it is, in every preset.
-    Deviation: Kafka gives up when the leader is not known to live (KAFKA-4443); here the fetcher
-    tries until it is, or until the next command.
+    Deviation: Kafka gives up when the leader is not known to live, and does not even take the epoch
+    (KAFKA-4443, KAFKA-1647). Here that is a toggle's value of no preset: the fetcher tries until
+    the leader is known, or until the next command.
     """
+    if gives_up(is_known=fetchers.knows(command.leader), toggles=toggles):
+        partition.trace(
+            EventKind.REQUEST_REFUSED,
+            request="LeaderAndIsr",
+            error=ErrorCode.LEADER_NOT_AVAILABLE.name,
+            leader=command.leader,
+        )
+        return
     is_truncation_due = fetchers.remove(partition.topic_partition)
 
     is_same_leader = partition.role == Following(command.leader)
@@ -50,6 +60,11 @@ def become_follower(
         truncates = not _is_truncated_to_high_watermark(partition)
     is_in_sync = partition.broker_id in command.isr
     fetchers.add(partition, command.leader, truncates=truncates, is_in_sync=is_in_sync)
+
+
+def gives_up(*, is_known: bool, toggles: Toggles) -> bool:
+    """Return whether the command is dropped: the leader, or nobody, is not known to live."""
+    return not is_known and not toggles.follow_unknown_leader
 
 
 def _is_truncated_to_high_watermark(partition: Partition) -> bool:

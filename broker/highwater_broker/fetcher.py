@@ -20,6 +20,7 @@ from highwater_broker.logic.log_divergence import (
     TruncateAndAskAgain,
     TruncateTo,
     after_answer,
+    drops_log,
     first_step,
 )
 from highwater_broker.replica import Replica
@@ -362,7 +363,7 @@ class ReplicaFetcher:
         """Bring a log whose end the leader does not have back into the leader's range.
 
         The leader's end below ours: truncate to it, with a warning in the trace (row 10b). Else
-        start over at the leader's start, but only if that is beyond our end (row 12).
+        start over at the leader's start; with the fix only if that is beyond our end (row 12).
         """
         partition = followed.partition
         leader_end = await self._list_offset(followed, LATEST_TIMESTAMP)
@@ -372,7 +373,14 @@ class ReplicaFetcher:
             self._truncate(followed, leader_end, "warning: the leader's log ends below")
             return
         leader_start = await self._list_offset(followed, EARLIEST_TIMESTAMP)
-        if leader_start is not None and leader_start > partition.log_end_offset:
+        if leader_start is None:
+            return
+        end, fixed = partition.log_end_offset, self._context.toggles.wipe_only_below_leader_start
+        if not drops_log(leader_start, end, only_below_start=fixed):
+            return
+        if leader_start < end:
+            self._truncate(followed, leader_start, "warning: out of the leader's range")
+        else:
             try:
                 partition.truncate_fully(leader_start, "warning: the leader's log starts above")
             except LogRefused as refused:

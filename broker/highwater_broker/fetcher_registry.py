@@ -57,6 +57,10 @@ class FetcherRegistry:
         """Remember a leader's endpoint from a command, for use while metadata has none."""
         self._context.told_endpoints[leader] = replication
 
+    def knows(self, leader: NodeId) -> bool:
+        """Return whether metadata has the broker as one that lives."""
+        return self._context.endpoint_of(leader) is not None
+
     def add(self, partition: Replica, leader: NodeId, *, truncates: bool, is_in_sync: bool) -> None:
         """Fetch the partition from its log's end, if needed after truncation by epoch.
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from highwater_broker.controller_client import ControllerClient
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
+from highwater_broker.logic.isr import AfterConflict, after_conflict
 from highwater_broker.partition_context import ProposingPartition
 from highwater_broker.roles import IsrProposal
 from highwater_broker.settings import BrokerSettings
@@ -246,7 +247,10 @@ class ConditionalWriter:
         session: CurrentSession,
         notifier: IsrChangeNotifier,
         fail_points: FailPoints,
+        *,
+        adopts_own: bool = True,
     ) -> None:
+        self._adopts_own = adopts_own
         self._broker_id = broker_id
         self._runtime = runtime
         self._session = session
@@ -297,11 +301,9 @@ class ConditionalWriter:
     async def _reread(
         self, partition: ProposingPartition, proposal: IsrProposal, mine: PartitionLeadership
     ) -> bool:
-        """Adopt the version if the data is ours (KAFKA-1382); else withdraw the proposal.
+        """Read what is written, and settle the proposal by it; False where it cannot be read.
 
-        Over a newer leadership it stays open, and the high watermark waits for the maximal ISR:
-        the proposal may have been written, its answer lost, before the controller elected from
-        it. The command after the election replaces the role.
+        One that stays open is replaced by the command after the election.
         """
         try:
             written, version = await read_leadership(self._session.get(), partition.topic_partition)
@@ -316,10 +318,13 @@ class ConditionalWriter:
         partition.trace(
             EventKind.WRITE_CONFLICTED, path=partition_state_path(partition.topic_partition)
         )
-        if written == mine:
-            self._adopt(partition, proposal, version)
-        elif written.leader_epoch <= proposal.leader_epoch:
-            partition.withdraw_proposal(proposal)
+        match after_conflict(written, mine, adopts_own=self._adopts_own):
+            case AfterConflict.ADOPT:
+                self._adopt(partition, proposal, version)
+            case AfterConflict.WITHDRAW:
+                partition.withdraw_proposal(proposal)
+            case AfterConflict.KEEP_OPEN:
+                pass  # the high watermark waits for the maximal ISR
         return True
 
     def _report_damage(
@@ -355,4 +360,11 @@ def make_isr_writer(
                 settings, runtime, controller, session, registration, fail_points
             )
         case IsrWrite.LEADER_CONDITIONAL_WRITE:
-            return ConditionalWriter(settings.broker_id, runtime, session, notifier, fail_points)
+            return ConditionalWriter(
+                settings.broker_id,
+                runtime,
+                session,
+                notifier,
+                fail_points,
+                adopts_own=toggles.adopt_own_isr_write,
+            )

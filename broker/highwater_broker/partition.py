@@ -22,6 +22,7 @@ from highwater_broker.logic.isr import (
     is_eligible,
     lagging_members,
     may_join,
+    progress_of,
 )
 from highwater_broker.partition_context import AppendOutcome, ReadOutcome
 from highwater_broker.replica import Replica
@@ -151,13 +152,15 @@ class Partition(Replica):
     def latest_offset_for_clients(self) -> tuple[ErrorCode, Offset]:
         """Return the high watermark, once it has reached the start of the leader's epoch.
 
-        Until then it may be below the previous leader's answers (KIP-207); the API answers
+        Until then it may be below the previous leader's answers; without KIP-207 it is returned
+        nevertheless. The API answers
         LEADER_NOT_AVAILABLE instead in versions without OFFSET_NOT_AVAILABLE.
         """
         role = self.role
         if not isinstance(role, Leading):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_OFFSET
-        if self._high_watermark < role.epoch_start_offset:
+        waits = self._context.toggles.latest_offset_waits_for_epoch_start
+        if waits and self._high_watermark < role.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
         return ErrorCode.NONE, self._high_watermark
 
@@ -207,7 +210,11 @@ class Partition(Replica):
         role = self.role
         if not isinstance(role, Leading):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        progress = role.followers.get(replica_id)
+        progress = progress_of(
+            replica_id,
+            role.followers,
+            refuses_unassigned=self._context.toggles.refuse_unassigned_followers,
+        )
         if progress is None:
             self._refuse("fetch", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, replica=replica_id)
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -338,7 +345,8 @@ class Partition(Replica):
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
-        self.maybe_advance_high_watermark()
+        if self._context.toggles.raise_high_watermark_on_isr_answer:
+            self.maybe_advance_high_watermark()
         self.changed()
         return True
 

@@ -372,10 +372,11 @@ class ReplicaManager:
     async def _drop_unlisted(self, request: LeaderAndIsrRequest) -> bool:
         """Set aside replicas that the controller's first command, which lists all, does not have.
 
-        Return False once the command no longer counts.
-        Source: V3 design, section C (INIT deletes); strays.py has when a stray goes.
+        Return False once the command no longer counts. Source: V3 design, section C; strays.py.
         """
         listed = {each.topic_partition for each in request.partitions}
+        if self._toggles.unlisted_partitions is UnlistedPartitions.KEEP:
+            return True
         is_deleted = self._toggles.unlisted_partitions is UnlistedPartitions.DELETE
         unlisted = [each for each in self.partitions() if each.topic_partition not in listed]
         for number, partition in enumerate(unlisted):

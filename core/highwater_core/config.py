@@ -58,7 +58,11 @@ class UnlistedPartitions(StrEnum):
     """What a broker does with partitions that an init LeaderAndIsr does not list."""
 
     DELETE = "delete"
+    """They are deleted (V3)."""
+    KEEP = "keep"
+    """Nothing: Apache Kafka's first command of a controller is like any other (KIP-516)."""
     MARK_STRAY = "mark_stray"
+    """They are set aside, and deleted once their topic is known to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,12 @@ class Toggles:
     unclean_election: bool
     truncation: Truncation
     truncate_on: TruncateOn
+    wipe_only_below_leader_start: bool
+    """A follower out of its leader's range drops its log only if the leader's starts beyond its
+    end (KAFKA-2143)."""
+    follow_unknown_leader: bool
+    """A follower takes its role, and tries, before it knows that its leader lives (KAFKA-4443,
+    KAFKA-1647). Apache Kafka never does."""
     persist_epoch_on_election: bool
     """A new leader enters its epoch in the cache at once (KAFKA-7415)."""
     fence_fetch_by_leader_epoch: bool
@@ -76,6 +86,15 @@ class Toggles:
     isr_join_checks_broker_epoch: bool
     """Only live brokers, not shutting down, of the registered epoch (KIP-841, KIP-903)."""
     isr_write: IsrWrite
+    adopt_own_isr_write: bool
+    """A leader that meets another version of the state, and reads its own write there, adopts it:
+    the reply was lost (KAFKA-1382)."""
+    refuse_unassigned_followers: bool
+    """A leader counts the fetches of assigned replicas alone (KAFKA-1097)."""
+    raise_high_watermark_on_isr_answer: bool
+    """A leader that learns of a written ISR raises its high watermark at once (KAFKA-13091)."""
+    latest_offset_waits_for_epoch_start: bool
+    """No latest offset before the high watermark has reached the epoch's start (KIP-207)."""
     high_watermark_waits_for_min_isr: bool
     """Frozen while the ISR is below min.insync.replicas (KAFKA-15583)."""
     check_controller_epoch: bool
@@ -85,7 +104,9 @@ class Toggles:
     broker_epoch: bool
     """Commands carry the broker's registration (KIP-380)."""
     stop_replica_leader_epoch: bool
-    """StopReplica is fenced per partition (KIP-570; equal accepted: KAFKA-13972)."""
+    """StopReplica is fenced per partition (KIP-570)."""
+    stop_at_equal_leader_epoch: bool
+    """A StopReplica of the replica's own leader epoch is obeyed (KAFKA-13972)."""
     topic_id: bool
     """A topic's incarnation has an id (KIP-516)."""
     eligible_leader_replicas: bool
@@ -102,6 +123,10 @@ class Toggles:
 class Preset(StrEnum):
     V3 = "v3"
     """The V3 design as written."""
+    CLASSIC = "classic"
+    """Apache Kafka 0.10.2: truncation to the high watermark, unclean election by default."""
+    KIP101 = "kip101"
+    """Apache Kafka 1.0: truncation to the end offset of a leader epoch, clean election."""
     FENCED = "fenced"
     """Every fix; the default."""
 
@@ -111,16 +136,77 @@ PRESETS: dict[Preset, Toggles] = {
         unclean_election=True,
         truncation=Truncation.HIGH_WATERMARK,
         truncate_on=TruncateOn.LEADER_CHANGE,
+        wipe_only_below_leader_start=True,
+        follow_unknown_leader=True,
         persist_epoch_on_election=False,
         fence_fetch_by_leader_epoch=False,
         isr_join=IsrJoin.HIGH_WATERMARK,
         isr_join_checks_broker_epoch=False,
         isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        adopt_own_isr_write=True,
+        refuse_unassigned_followers=True,
+        raise_high_watermark_on_isr_answer=True,
+        latest_offset_waits_for_epoch_start=True,
         high_watermark_waits_for_min_isr=False,
         check_controller_epoch=True,
         controller_epoch_in_multi=False,
         broker_epoch=False,
         stop_replica_leader_epoch=False,
+        stop_at_equal_leader_epoch=True,
+        topic_id=False,
+        eligible_leader_replicas=False,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.DELETE,
+    ),
+    Preset.CLASSIC: Toggles(
+        unclean_election=True,
+        truncation=Truncation.HIGH_WATERMARK,
+        truncate_on=TruncateOn.LEADER_CHANGE,
+        wipe_only_below_leader_start=True,
+        follow_unknown_leader=True,
+        persist_epoch_on_election=False,
+        fence_fetch_by_leader_epoch=False,
+        isr_join=IsrJoin.HIGH_WATERMARK,
+        isr_join_checks_broker_epoch=False,
+        isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        adopt_own_isr_write=True,
+        refuse_unassigned_followers=True,
+        raise_high_watermark_on_isr_answer=True,
+        latest_offset_waits_for_epoch_start=False,
+        high_watermark_waits_for_min_isr=False,
+        check_controller_epoch=True,
+        controller_epoch_in_multi=False,
+        broker_epoch=False,
+        stop_replica_leader_epoch=False,
+        stop_at_equal_leader_epoch=True,
+        topic_id=False,
+        eligible_leader_replicas=False,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.DELETE,
+    ),
+    Preset.KIP101: Toggles(
+        unclean_election=False,
+        truncation=Truncation.LEADER_EPOCH_OFFSET_ONLY,
+        truncate_on=TruncateOn.LEADER_CHANGE,
+        wipe_only_below_leader_start=True,
+        follow_unknown_leader=True,
+        persist_epoch_on_election=False,
+        fence_fetch_by_leader_epoch=False,
+        isr_join=IsrJoin.HIGH_WATERMARK,
+        isr_join_checks_broker_epoch=False,
+        isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        adopt_own_isr_write=True,
+        refuse_unassigned_followers=True,
+        raise_high_watermark_on_isr_answer=True,
+        latest_offset_waits_for_epoch_start=False,
+        high_watermark_waits_for_min_isr=False,
+        check_controller_epoch=True,
+        controller_epoch_in_multi=False,
+        broker_epoch=False,
+        stop_replica_leader_epoch=False,
+        stop_at_equal_leader_epoch=True,
         topic_id=False,
         eligible_leader_replicas=False,
         checkpoint_every_hosted_partition=True,
@@ -131,16 +217,23 @@ PRESETS: dict[Preset, Toggles] = {
         unclean_election=False,
         truncation=Truncation.LEADER_EPOCH,
         truncate_on=TruncateOn.EVERY_EPOCH,
+        wipe_only_below_leader_start=True,
+        follow_unknown_leader=True,
         persist_epoch_on_election=True,
         fence_fetch_by_leader_epoch=True,
         isr_join=IsrJoin.HIGH_WATERMARK_AND_EPOCH_START,
         isr_join_checks_broker_epoch=True,
         isr_write=IsrWrite.ALTER_PARTITION,
+        adopt_own_isr_write=True,
+        refuse_unassigned_followers=True,
+        raise_high_watermark_on_isr_answer=True,
+        latest_offset_waits_for_epoch_start=True,
         high_watermark_waits_for_min_isr=True,
         check_controller_epoch=True,
         controller_epoch_in_multi=True,
         broker_epoch=True,
         stop_replica_leader_epoch=True,
+        stop_at_equal_leader_epoch=True,
         topic_id=True,
         eligible_leader_replicas=True,
         checkpoint_every_hosted_partition=True,
@@ -203,32 +296,47 @@ INVARIANTS: tuple[str, ...] = (
     *(f"L{number}" for number in range(1, 12)),
 )
 
-# Under v3 these may break, by the rows of the catalogue whose trigger must then be in the trace.
+# Rows of the catalogue that may break an invariant; the trigger of one must then be in the trace.
 # The reasons are in highwater_checker.catalogue.rows, which a test holds to this table.
-_V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
+_BROKEN_BY: dict[str, tuple[int, ...]] = {
     "I1": (1, 2, 7, 8, 9, 10),
     "I2": (1, 2, 5, 6, 7, 8, 10, 16),
-    "I3": (1, 2, 5, 6, 10, 24),
+    "I3": (1, 2, 3, 5, 6, 10, 24),
     "I4": (1, 2, 5, 6, 7, 8, 9, 10),
     "I7": (13,),
     "I8": (13,),
-    "I9": (1, 2, 7, 8, 9, 10),
+    "I9": (1, 2, 7, 8, 9, 10, 23),
     "I10": (4, 6),
-    "I11": (1, 2, 6, 10),
+    "I6": (19,),
+    "I11": (1, 2, 6, 10, 12, 19),
     "I12": (10,),
-    "I13": (24,),
+    "I13": (17, 24),
+    "I15": (11,),
     "I16": (6, 16),
     "I22": (1, 2, 7, 8, 9, 10),
     "L2": (13, 15),
-    "L3": (13, 15),
-    "L4": (5, 6, 8, 13, 15, 16),
-    "L5": (15,),
+    "L3": (13, 14, 15),
+    "L4": (5, 6, 8, 13, 14, 15, 16, 18),
+    "L5": (15, 21),
     "L6": (15,),
-    "L8": (15, 16),
+    "L8": (15, 16, 18),
 }
 
+FLAWS: dict[Preset, tuple[int, ...]] = {
+    Preset.V3: (1, 2, 4, 5, 6, 7, 8, 9, 10, 13, 15, 16, 24),
+    Preset.CLASSIC: (1, 2, 4, 5, 6, 7, 8, 9, 10, 13, 15, 16, 23, 24),
+    Preset.KIP101: (2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 23, 24),
+    Preset.FENCED: (),
+}
+"""The rows of the catalogue whose fix a preset lacks."""
+
+
+def _promised_by(preset: Preset, invariant: str) -> MayBreak:
+    rows = _BROKEN_BY.get(invariant, ())
+    return MayBreak(tuple(row for row in rows if row in FLAWS[preset]))
+
+
 PROMISES: dict[Preset, dict[str, MayBreak]] = {
-    Preset.FENCED: dict.fromkeys(INVARIANTS, MUST_HOLD),
-    Preset.V3: {name: MayBreak(_V3_MAY_BREAK.get(name, ())) for name in INVARIANTS},
+    preset: {name: _promised_by(preset, name) for name in INVARIANTS} for preset in Preset
 }
 """Invariant by preset: MUST_HOLD, or the catalogue rows that alone excuse a violation."""

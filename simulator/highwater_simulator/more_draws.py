@@ -368,11 +368,11 @@ def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     """Anybody may lead; perhaps the one in sync dies, while replicas move to brokers without any.
 
     Not where records go otherwise: a record that a lost one had succeeded is compacted away, a
-    later leader's log may start above the loss by retention. Not under v3, where logs that diverge
-    may never be equal again (KIP-101).
+    later leader's log may start above the loss by retention. Under fenced alone: elsewhere logs
+    that diverge may never be equal again (KIP-101, KIP-279).
     """
     topic = plan.workload.topics[0]
-    is_judged = not _removes_records(plan) and plan.topology.preset is not Preset.V3
+    is_judged = not _removes_records(plan) and plan.topology.preset is Preset.FENCED
     if given.is_about_joins or not is_judged or not draw.chance(0.08):
         return plan
     at = f"{topic.name}-0"

@@ -296,7 +296,7 @@ def cases() -> list[object]:
             name,
             preset,
             id=f"{name}-{preset}",
-            marks=[pytest.mark.full] if job.is_nightly or preset is Preset.V3 else [],
+            marks=[pytest.mark.full] if job.is_nightly or preset is not Preset.FENCED else [],
         )
         for name, job in JOBS.items()
         for preset in Preset

@@ -9,7 +9,7 @@ import pytest
 
 from highwater_chaos.plan import Network
 from highwater_core.admin_messages import ReassignmentItem
-from highwater_core.config import Preset
+from highwater_core.config import PRESETS, Preset, Truncation
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS, FailPoint
@@ -31,6 +31,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigResourceType,
 )
 from tests.support.failover_story import ORDERS
+from tests.support.presets import each_preset
 
 Story = Callable[[Any], Coroutine[Any, Any, None]]
 
@@ -131,7 +132,7 @@ def hit(cluster: Cluster) -> list[str]:
     return sorted({event.detail["name"] for event in found})
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", each_preset())
 def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
     make_cluster: Callable[..., Cluster], preset: Preset
 ) -> None:
@@ -145,7 +146,8 @@ def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
         await armed.add_partitions()
 
     cluster.run(story)
-    unreached = {FailPoint.BEFORE_TRUNCATION} if preset is Preset.V3 else set()
+    asks_no_leader = PRESETS[preset].truncation is Truncation.HIGH_WATERMARK
+    unreached = {FailPoint.BEFORE_TRUNCATION} if asks_no_leader else set()
     assert hit(cluster) == sorted(set(FailPoint) - unreached)
 
 

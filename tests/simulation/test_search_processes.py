@@ -22,7 +22,7 @@ from highwater_core.config import Preset
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.runner import run_plan
 for seed in (2, 3):
-    for preset in Preset:
+    for preset in (Preset.V3, Preset.FENCED):
         for family in Family:
             print(seed, preset, family, run_plan(generate(seed, preset, family)).digest())
 """
@@ -39,7 +39,7 @@ def digests_in_a_process(hash_seed: str) -> list[str]:
 def test_equal_seeds_give_equal_runs_under_any_hash_seed() -> None:
     first, second = digests_in_a_process("1"), digests_in_a_process("2")
     assert first == second
-    assert len({line.split()[-1] for line in first}) == 2 * len(Preset) * len(Family)
+    assert len({line.split()[-1] for line in first}) == 2 * 2 * len(Family)
 
 
 def summaries(jobs: int, model: Chunk, length: int) -> list[Summary]:

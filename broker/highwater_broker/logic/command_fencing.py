@@ -159,13 +159,15 @@ def judge_stop_replica(
 ) -> ErrorCode:
     """Return why a StopReplica for one replica is refused, or NONE.
 
-    An equal leader epoch is accepted: not every stop raises it (KAFKA-13972).
+    An equal leader epoch is accepted with the fix of KAFKA-13972: not every stop raises it.
     """
     if is_other_topic(command.topic_id, known.topic_id, toggles):
         return ErrorCode.INCONSISTENT_TOPIC_ID
     if not toggles.stop_replica_leader_epoch or command.leader_epoch in (NO_EPOCH, DELETION_EPOCH):
         return ErrorCode.NONE
     if command.leader_epoch < known.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if command.leader_epoch == known.leader_epoch and not toggles.stop_at_equal_leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.NONE
 

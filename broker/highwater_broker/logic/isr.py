@@ -1,16 +1,19 @@
-"""Decides which followers are caught up, leave the ISR and may join it. Pure.
+"""Decides which followers count, are caught up, leave the ISR and may join it. Pure.
 
 Source: docs/explanation/replication.md, "ISR"; KAFKA-7152 (a follower at the leader's end never
-lags); KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs).
+lags); KAFKA-7128 (join at the start of the leader's epoch); KIP-841 and KIP-903 (broker epochs);
+KAFKA-1097 and KAFKA-1382.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from highwater_core.config import IsrJoin
 from highwater_core.ids import NO_BROKER_EPOCH, NO_OFFSET, BrokerEpoch, NodeId, Offset
+from highwater_core.znodes import PartitionLeadership
 
 NEVER_MS = -1
 
@@ -92,6 +95,43 @@ def lagging_members(
         and followers.get(member, unknown).log_end_offset != leader_log_end_offset
         and not is_caught_up(followers.get(member, unknown), lag_time_max_ms, now_ms)
     )
+
+
+def progress_of(
+    fetcher: NodeId, followers: Mapping[NodeId, FollowerProgress], *, refuses_unassigned: bool
+) -> FollowerProgress | None:
+    """Return the progress of a fetching follower; None where its fetch does not count.
+
+    followers: those that are assigned. Without the fix of KAFKA-1097 whoever fetches counts, also
+    a replica that was moved away and has not been told yet.
+    """
+    known = followers.get(fetcher)
+    return FollowerProgress() if known is None and not refuses_unassigned else known
+
+
+class AfterConflict(Enum):
+    """What a leader does once its ISR write has met another version of the state."""
+
+    ADOPT = "adopt"
+    WITHDRAW = "withdraw"
+    KEEP_OPEN = "keep open"
+
+
+def after_conflict(
+    written: PartitionLeadership, mine: PartitionLeadership, *, adopts_own: bool
+) -> AfterConflict:
+    """Return what follows from the state that is written in place of mine, or by me.
+
+    Equal data are the leader's own write, whose reply was lost; without the fix of KAFKA-1382 they
+    count as another's. Over a newer leadership the proposal stays open: it may have been written
+    before the controller elected from it.
+    """
+    if not adopts_own:
+        return AfterConflict.WITHDRAW
+    if written == mine:
+        return AfterConflict.ADOPT
+    is_newer = written.leader_epoch > mine.leader_epoch
+    return AfterConflict.KEEP_OPEN if is_newer else AfterConflict.WITHDRAW
 
 
 def may_join(

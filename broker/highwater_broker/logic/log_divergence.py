@@ -73,6 +73,15 @@ def after_answer(
     return TruncateAndAskAgain(offset, older_epoch)
 
 
+def drops_log(leader_start: Offset, log_end_offset: Offset, *, only_below_start: bool) -> bool:
+    """Return whether a follower out of its leader's range begins anew at the leader's start.
+
+    The leader's end was not below the follower's when it answered. Without the fix of KAFKA-2143
+    that is enough: the leader may have grown since it refused the fetch.
+    """
+    return leader_start > log_end_offset or not only_below_start
+
+
 def must_start_over(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
     """Return whether a follower drops its whole log, since its leader's begins at its end.
 

@@ -1,13 +1,22 @@
 """The rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
-A row without a trigger cannot show here: its fix is part of every preset. A row with planted
-mistakes shows with these only, in no preset. Neither excuses a violation of a preset.
+A row without a trigger cannot show here. One whose fix is part of every preset shows with the
+toggles that its in_a_trace names, one with planted mistakes with these only. None of them excuses a
+violation of a preset.
 Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 """
 
 from __future__ import annotations
 
-from highwater_checker.catalogue import commands, coordinators, elections, in_sync, truncation
+from highwater_checker.catalogue import (
+    commands,
+    coordinators,
+    elections,
+    followers,
+    in_sync,
+    leaders,
+    truncation,
+)
 from highwater_checker.catalogue.later_rows import LATER_ROWS
 from highwater_checker.catalogue.row import Row as Row
 from highwater_checker.catalogue.row import make_row as _row
@@ -64,8 +73,10 @@ CATALOGUE: tuple[Row, ...] = (
         "Fast leader changes leave epochs that only one of two logs has",
         versions=("0.11-1.1", "2.0.0"),
         breaks={"I3": "the offsets of those epochs differ"},
-        in_a_trace="none: it needs truncation by leader epoch without the epoch in the answer, "
-        "which is a value of the toggle `truncation` but of no preset",
+        in_a_trace="became_follower; the last epoch in which the follower has records "
+        "(log_appended, its own or of a leader that it followed) is none of the leader's; no "
+        "log_truncated since down to an offset at which the two have records of different epochs",
+        trigger=truncation.kept_an_epoch_that_its_leader_lacks,
     ),
     _row(
         4,
@@ -183,9 +194,11 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-1647", "KAFKA-769", "KAFKA-851", "KAFKA-858"),
         "A replica that was never created loses its checkpointed high watermark",
         versions=("before 0.8.2", "0.8.2"),
-        breaks={"I1": _LOST, "I15": "the checkpoint is rewritten without the partition"},
-        in_a_trace="none: every preset checkpoints each hosted partition "
-        "(`checkpoint_every_hosted_partition`)",
+        breaks={"I15": "the checkpoint is rewritten without the partition"},
+        in_a_trace="request_refused of a LeaderAndIsr whose leader is not known to live, no role "
+        "since, then checkpoint_written of high watermarks. No preset: "
+        "`checkpoint_every_hosted_partition` and `follow_unknown_leader`",
+        trigger=followers.checkpoint_lacks_a_replica_without_role,
     ),
     _row(
         12,
@@ -193,8 +206,9 @@ CATALOGUE: tuple[Row, ...] = (
         "A follower out of range wipes its log, since the leader grew before it asked",
         versions=("up to 0.9.0.0", "0.9.0.1"),
         breaks={"I11": "the follower wipes a good log"},
-        in_a_trace="none: a follower here starts over only where the leader's log begins beyond "
-        "its own end",
+        in_a_trace="log_truncated for being out of the leader's range. No preset: "
+        "`wipe_only_below_leader_start`",
+        trigger=followers.dropped_a_log_that_was_in_range,
     ),
     _row(
         13,
@@ -217,9 +231,14 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-1382",),
         "An ISR write whose reply was lost is taken for another's",
         versions=("up to 0.8.1", "0.8.2"),
-        breaks={"L3": "the leader never learns the version of its own write"},
-        in_a_trace="none: in every preset a leader that meets another version reads again and "
-        "adopts what it wrote itself",
+        breaks={
+            "L3": "the leader never learns the version of its own write",
+            "L4": "its later ISR writes all meet another version",
+        },
+        in_a_trace="write_conflicted of a leader, nothing that a controller has written "
+        "(isr_written, leader_elected) since its became_leader, and no isr_changed after. No "
+        "preset: `adopt_own_isr_write`",
+        trigger=leaders.own_isr_write_taken_for_anothers,
     ),
     _row(
         15,
@@ -262,24 +281,33 @@ CATALOGUE: tuple[Row, ...] = (
         "A cancelled reassignment leaves a stray replica",
         versions=("2.6-3.4.0 with ZooKeeper", "3.4.1, 3.5.0"),
         breaks={"I13": "the stray outlives its assignment"},
-        in_a_trace="none: an equal leader epoch stops a replica in every preset",
+        in_a_trace="reassignment_begun that adds the broker, then request_handled of a StopReplica "
+        "for it that is refused for its leader epoch, and no role since. No preset: "
+        "`stop_at_equal_leader_epoch`. Here the stop before a deletion has taken its epoch",
+        trigger=followers.outlived_a_reassignment,
     ),
     _row(
         18,
         ("KAFKA-4443",),
         "A new controller's LeaderAndIsr comes before the brokers know who lives",
         versions=("up to 0.10.1", "0.10.2"),
-        breaks={"L8": "the follower never fetches"},
-        in_a_trace="none: every preset sends UpdateMetadata first (`update_metadata_first`), and "
-        "a follower tries until its leader is known",
+        breaks={"L8": "the follower never fetches", "L4": "it is never in sync again"},
+        in_a_trace="request_refused of a LeaderAndIsr whose leader is not known to live, and no "
+        "role since. No preset: `update_metadata_first` and `follow_unknown_leader`",
+        trigger=followers.gave_up_on_an_unknown_leader,
     ),
     _row(
         19,
         ("KAFKA-1097", "KAFKA-1170"),
         "A replica that is no longer assigned is taken back into the ISR",
         versions=("before 0.8.1", "0.8.1"),
-        breaks={"I6": "the ISR is not within the assignment"},
-        in_a_trace="none: leaders refuse fetchers that are not assigned, in every preset",
+        breaks={
+            "I6": "the ISR is not within the assignment",
+            "I11": "it is deleted while it is in the ISR",
+        },
+        in_a_trace="reassignment_begun that removes a broker, isr_written or leader_elected "
+        "without it, then isr_change_proposed with it. No preset: `refuse_unassigned_followers`",
+        trigger=leaders.took_back_who_was_moved_away,
     ),
     _row(
         20,
@@ -294,8 +322,12 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-13091", "KIP-497"),
         "A high watermark that a smaller ISR allows does not rise",
         versions=("2.7-3.0", "3.1.0"),
-        breaks={"L5": "acks=all times out without traffic", "I5": "HW over the written ISR only"},
-        in_a_trace="none: every preset tries when an ISR is adopted, and waits for the maximal ISR",
+        breaks={"L5": "acks=all times out without traffic"},
+        in_a_trace="isr_changed with fewer members while the leader's last high_watermark_advanced "
+        "is below its log_appended, and no high_watermark_advanced since. No preset: "
+        "`raise_high_watermark_on_isr_answer`. The next record or retry lets it rise, so that a "
+        "run here shows no more than a delay",
+        trigger=leaders.stayed_at_a_high_watermark_that_its_isr_lets_rise,
     ),
     _row(
         22,
@@ -314,9 +346,9 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-725", "KAFKA-2334", "KIP-207"),
         "A new leader's latest offset is below the old one's",
         versions=("before 0.10.0; KIP-207: before 2.2.0", "0.10.0; 2.2.0"),
-        breaks={"I9": "the latest offset decreases, or a fetch at it fails"},
-        in_a_trace="none: every preset answers an empty set up to the log's end, and no latest "
-        "offset before the epoch's start is committed",
+        breaks={"I9": "the latest offset decreases"},
+        in_a_trace="became_leader with a high_watermark below an earlier high_watermark_advanced",
+        trigger=leaders.led_below_what_was_committed,
     ),
     _row(
         24,

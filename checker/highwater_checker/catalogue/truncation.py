@@ -1,11 +1,11 @@
 """Triggers of the rows about truncations to a leader's log, done wrongly or left out.
 
-Rows 1 (KAFKA-1211), 2 (KIP-101), 4 (KAFKA-7415), 5 (KAFKA-7164), 6 (KIP-320).
+Rows 1 (KAFKA-1211), 2 (KIP-101), 3 (KAFKA-6361), 4 (KAFKA-7415), 5 (KAFKA-7164), 6 (KIP-320).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.catalogue.story import (
@@ -66,6 +66,73 @@ def led_after_losing_its_end(
                 f"{recovered.offset} and led epoch {led.epoch} from there"
             )
     return None
+
+
+def kept_an_epoch_that_its_leader_lacks(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 3: the leader answers for its follower's last epoch, which it lacks, and says only where.
+
+    The follower's log does not reach that far, so it cuts nothing. Each keeps what it has of an
+    epoch that the other lacks.
+    """
+    story = PartitionStory(trace, topic, partition)
+    for told in reversed(list(story.of(EventKind.BECAME_FOLLOWER))):
+        own = _held(story, told.node, told.place)
+        leaders = _held(story, told.leader, told.place)
+        asked = max((each.epoch for each in own), default=-1)
+        if asked in {-1, *(each.epoch for each in leaders)}:
+            continue
+        for mine, theirs, at in _written_apart(own, leaders):
+            if reaches(offset, at) and not _was_cut(story, told, at):
+                return (
+                    f"broker {told.node}, whose last epoch was {asked}, followed {told.leader}, "
+                    f"which had none of it, in epoch {told.epoch} and kept its log up to "
+                    f"{told.offset}; at {at} it has a record of epoch {mine.epoch}, "
+                    f"{told.leader} one of {theirs.epoch}"
+                )
+    return None
+
+
+def _written_apart(own: list[Seen], leaders: list[Seen]) -> Iterator[tuple[Seen, Seen, int]]:
+    """Yield two appends of different epochs to one offset, and the offset."""
+    for mine in own:
+        for theirs in leaders:
+            at = max(mine.offset, theirs.offset)
+            if mine.epoch != theirs.epoch and at < min(_end(mine), _end(theirs)):
+                yield mine, theirs, at
+
+
+def _held(story: PartitionStory, node: int, before: int) -> list[Seen]:
+    """Return appends whose records the node has at that place: its own, or of whom it followed."""
+    held: list[Seen] = []
+    following = (-1, -1)
+    for seen in story.seen:
+        if seen.place >= before:
+            break
+        if seen.kind is EventKind.LOG_APPENDED:
+            if seen.node == node or (seen.node, seen.epoch) == following:
+                held.append(seen)
+        elif seen.node == node:
+            if seen.kind is EventKind.BECAME_FOLLOWER:
+                following = seen.leader, seen.epoch
+            elif seen.kind is EventKind.BECAME_LEADER:
+                following = -1, -1
+            elif seen.kind in (EventKind.LOG_TRUNCATED, EventKind.LOG_RECOVERED):
+                held = [each for each in held if each.offset < seen.offset]
+    return held
+
+
+def _end(appended: Seen) -> int:
+    return int(appended.event.detail["end_offset"])
+
+
+def _was_cut(story: PartitionStory, told: Seen, offset: int) -> bool:
+    """Return whether the follower has cut that offset since it was told to follow."""
+    return any(
+        cut.node == told.node and cut.place > told.place and cut.offset <= offset
+        for cut in story.of(EventKind.LOG_TRUNCATED)
+    )
 
 
 def leads_without_having_written(

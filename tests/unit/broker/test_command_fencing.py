@@ -190,3 +190,20 @@ def test_stop_replica_is_fenced_per_partition(
     command = StopReplicaPartition(T0, True, LeaderEpoch(epoch), topic_id)
     assert judge_stop_replica(command, KNOWN, FENCED) is fenced
     assert judge_stop_replica(command, KNOWN, V3) is v3
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [
+        (KNOWN.leader_epoch - 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (KNOWN.leader_epoch, ErrorCode.FENCED_LEADER_EPOCH),
+        (KNOWN.leader_epoch + 1, ErrorCode.NONE),
+        (DELETION_EPOCH, ErrorCode.NONE),
+    ],
+)
+def test_without_the_fix_of_kafka_13972_a_stop_must_raise_the_epoch(
+    epoch: int, expected: ErrorCode
+) -> None:
+    toggles = replace(FENCED, stop_at_equal_leader_epoch=False)
+    command = StopReplicaPartition(T0, True, LeaderEpoch(epoch), KNOWN.topic_id)
+    assert judge_stop_replica(command, KNOWN, toggles) is expected

@@ -6,15 +6,26 @@ import pytest
 
 from highwater_broker.logic.isr import (
     NEVER_MS,
+    AfterConflict,
     FollowerProgress,
+    after_conflict,
     after_fetch,
     is_caught_up,
     is_eligible,
     lagging_members,
     may_join,
+    progress_of,
 )
 from highwater_core.config import IsrJoin
-from highwater_core.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Offset
+from highwater_core.ids import (
+    NO_BROKER_EPOCH,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+)
+from highwater_core.znodes import PartitionLeadership
 
 LEADER, A, B = NodeId(1), NodeId(2), NodeId(3)
 LAG_MS = 10_000
@@ -119,3 +130,32 @@ def test_only_the_registered_incarnation_is_eligible(
     fetched_with: BrokerEpoch, registered: BrokerEpoch | None, checks: bool, expected: bool
 ) -> None:
     assert is_eligible(fetched_with, registered, checks_broker_epoch=checks) is expected
+
+
+def test_only_assigned_followers_count_and_without_the_fix_whoever_fetches() -> None:
+    followers = {A: progress(3)}
+    assert progress_of(A, followers, refuses_unassigned=True) is followers[A]
+    assert progress_of(A, followers, refuses_unassigned=False) is followers[A]
+    assert progress_of(B, followers, refuses_unassigned=True) is None
+    assert progress_of(B, followers, refuses_unassigned=False) == FollowerProgress()
+
+
+def leadership(leader: NodeId, epoch: int, *isr: NodeId) -> PartitionLeadership:
+    return PartitionLeadership(leader, LeaderEpoch(epoch), ControllerEpoch(1), isr)
+
+
+@pytest.mark.parametrize(
+    ("written", "fixed", "old"),
+    [
+        (leadership(LEADER, 2, LEADER), AfterConflict.ADOPT, AfterConflict.WITHDRAW),
+        (leadership(LEADER, 2, LEADER, A), AfterConflict.WITHDRAW, AfterConflict.WITHDRAW),
+        (leadership(LEADER, 1, LEADER), AfterConflict.WITHDRAW, AfterConflict.WITHDRAW),
+        (leadership(A, 3, A), AfterConflict.KEEP_OPEN, AfterConflict.WITHDRAW),
+    ],
+)
+def test_a_leaders_own_write_is_adopted_and_without_the_fix_taken_for_anothers(
+    written: PartitionLeadership, fixed: AfterConflict, old: AfterConflict
+) -> None:
+    mine = leadership(LEADER, 2, LEADER)
+    assert after_conflict(written, mine, adopts_own=True) is fixed
+    assert after_conflict(written, mine, adopts_own=False) is old

@@ -12,6 +12,7 @@ from highwater_broker.logic.log_divergence import (
     TruncateAndAskAgain,
     TruncateTo,
     after_answer,
+    drops_log,
     first_step,
     must_start_over,
 )
@@ -294,3 +295,14 @@ def test_asking_again_ends_at_the_longest_common_prefix(data: st.DataObject) -> 
     end = min(end, step.offset)
     assert own_epochs[:end] == leader_epochs[:end]
     assert end >= common
+
+
+@pytest.mark.parametrize(
+    ("leader_start", "end", "fixed"), [(0, 8, False), (8, 8, False), (9, 8, True)]
+)
+def test_a_log_is_dropped_below_the_leaders_start_and_without_the_fix_always(
+    leader_start: int, end: int, fixed: bool
+) -> None:
+    offsets = Offset(leader_start), Offset(end)
+    assert drops_log(*offsets, only_below_start=True) is fixed, "KAFKA-2143"
+    assert drops_log(*offsets, only_below_start=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from highwater_checker.catalogue.explain import SHOWN_BY, explain
 from highwater_checker.catalogue.rows import CATALOGUE
-from highwater_core.config import INVARIANTS, PROMISES, MayBreak, Preset
+from highwater_core.config import FLAWS, INVARIANTS, PROMISES, MayBreak, Preset
 from highwater_core.events import EventKind, TraceEvent
 
 UNCLEAN = TraceEvent(
@@ -33,11 +35,14 @@ def test_every_row_breaks_invariants_that_exist_and_gives_a_reason_for_each() ->
         assert row.in_a_trace
 
 
-def test_v3_may_break_just_the_invariants_of_rows_with_a_trigger() -> None:
-    historical = [row for row in CATALOGUE if row.trigger and not row.planted]
+@pytest.mark.parametrize("preset", list(Preset))
+def test_a_preset_may_break_just_the_invariants_of_its_flaws(preset: Preset) -> None:
+    flaws = [row for row in CATALOGUE if row.number in FLAWS[preset]]
+    assert len(flaws) == len(FLAWS[preset])
+    assert all(row.trigger and not row.planted for row in flaws)
     for name in INVARIANTS:
-        rows = tuple(row.number for row in historical if name in row.breaks)
-        assert PROMISES[Preset.V3][name].rows == rows, name
+        rows = tuple(row.number for row in flaws if name in row.breaks)
+        assert PROMISES[preset][name].rows == rows, name
 
 
 def test_a_row_without_a_trigger_says_why() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,13 +10,18 @@ import pytest
 
 from highwater_checker.catalogue.explain import explain
 from highwater_checker.catalogue.rows import CATALOGUE
-from highwater_core.config import PROMISES, Preset
+from highwater_core.config import INVARIANTS, PROMISES, MayBreak, Preset
 from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent
 from highwater_core.internal_topics import OFFSETS_TOPIC
 
 CONTROLLER = 1000
 TO_HW = "to the high watermark"
+ALL_ROWS = {
+    name: MayBreak(tuple(row.number for row in CATALOGUE if name in row.breaks))
+    for name in INVARIANTS
+}
+"""The promises of a preset without any fix."""
 
 
 def event(
@@ -151,6 +156,33 @@ def stops(node: int, *, deleted: bool = False) -> TraceEvent:
 
 def creates() -> TraceEvent:
     return event(Kind.TOPIC_CREATED, CONTROLLER, topic="t", assignment=[[1, 2]])
+
+
+def gives_up(node: int, leader: int) -> TraceEvent:
+    error = "LEADER_NOT_AVAILABLE"
+    return event(
+        Kind.REQUEST_REFUSED, node, -1, 8, request="LeaderAndIsr", error=error, leader=leader
+    )
+
+
+def writes(node: int, file: str) -> TraceEvent:
+    return event(Kind.CHECKPOINT_WRITTEN, node, topic=None, file=file, entries=1)
+
+
+def refuses(node: int, error: str) -> TraceEvent:
+    refused = {"t-0": error}
+    return event(Kind.REQUEST_HANDLED, node, topic=None, request="StopReplica", refused=refused)
+
+
+def moves(*, adding: Sequence[int] = (), removing: Sequence[int] = ()) -> TraceEvent:
+    detail = {"replicas": [1, 2, 3], "adding": list(adding), "removing": list(removing)}
+    return event(Kind.REASSIGNMENT_BEGUN, CONTROLLER, **detail)
+
+
+def elects(leader: int, epoch: int, *isr: int) -> TraceEvent:
+    return event(
+        Kind.LEADER_ELECTED, CONTROLLER, epoch, leader=leader, isr=list(isr), unclean=False
+    )
 
 
 @dataclass(frozen=True)
@@ -304,6 +336,44 @@ STORIES = (
         needs=("held", "lost", "led on"),
         unless={"it had fetched it back": ("lost", follows(1, 2, 1, 8))},
         beyond=4,
+    ),
+    Story(
+        3,
+        "I3",
+        8,
+        {
+            "wrote in epoch 1": appends(2, 1, 8),
+            "wrote on": appends(2, 1, 9),
+            "the other wrote in epoch 2": appends(1, 2, 8),
+            "and on": appends(1, 2, 9),
+            "the other wrote more": appends(1, 2, 10),
+            "led again": leads(2, 3, 9),
+            "wrote in epoch 3": appends(2, 3, 10),
+            "led the last": leads(1, 4, 10),
+            "followed": follows(2, 1, 4, 10),
+        },
+        needs=("followed",),
+        unless={
+            "it was cut": ("followed", cuts(2, 4, 7, "to the end of epoch 3")),
+            "it lost its end": ("wrote in epoch 3", recovers(2, 7)),
+            "the leader lost its end": ("led the last", recovers(1, 7)),
+            "the leader has the epoch": ("led the last", appends(1, 3, 11)),
+        },
+        beyond=6,
+    ),
+    Story(
+        3,
+        "I3",
+        8,
+        {
+            "fetched from a leader": follows(3, 2, 1, 7),
+            "which wrote": appends(2, 1, 9),
+            "the other wrote in epoch 2": appends(1, 2, 9),
+            "followed": follows(3, 1, 2, 9),
+        },
+        needs=("fetched from a leader", "which wrote", "followed"),
+        unless={"it led meanwhile": ("fetched from a leader", leads(3, 1, 7))},
+        beyond=7,
     ),
     Story(
         4,
@@ -480,6 +550,25 @@ STORIES = (
         needs=("elected",),
     ),
     Story(
+        11,
+        "I15",
+        -1,
+        {"gave up": gives_up(1, -1), "wrote": writes(1, "replication-offset-checkpoint")},
+        needs=("gave up", "wrote"),
+        unless={
+            "it was given a role": ("gave up", follows(1, 2, 3, 8)),
+            "it is given a role": ("wrote", follows(1, 2, 3, 8)),
+        },
+    ),
+    Story(
+        12,
+        "I11",
+        8,
+        {"cut": cuts(1, 1, 2, "warning: out of the leader's range")},
+        needs=("cut",),
+        beyond=1,
+    ),
+    Story(
         13,
         "I8",
         -1,
@@ -489,6 +578,18 @@ STORIES = (
             "decided": decides(2, 1, unclean=False, controller_epoch=1),
         },
         needs=("second", "decided"),
+    ),
+    Story(
+        14,
+        "L4",
+        -1,
+        {"led": leads(1, 1, 8), "conflict": event(Kind.WRITE_CONFLICTED, 1, 1, 8, path="p")},
+        needs=("led", "conflict"),
+        unless={
+            "another wrote": ("led", elects(1, 2)),
+            "it adopted the write": ("conflict", adopts(1, 1, 2)),
+            "another leads": ("led", leads(2, 2, 8)),
+        },
     ),
     Story(
         15,
@@ -633,6 +734,55 @@ STORIES = (
         unless={"it was started later again": ("stopped", handles(2, "LeaderAndIsr", 6))},
     ),
     Story(
+        17,
+        "I13",
+        -1,
+        {"moves": moves(adding=[3]), "refused": refuses(3, "FENCED_LEADER_EPOCH")},
+        needs=("moves", "refused"),
+        unless={"it was told again": ("refused", follows(3, 1, 2, 0))},
+    ),
+    Story(
+        18,
+        "L8",
+        -1,
+        {"gave up": gives_up(1, 2)},
+        needs=("gave up",),
+        unless={"it was told again": ("gave up", follows(1, 2, 0, 8))},
+    ),
+    Story(
+        19,
+        "I6",
+        -1,
+        {
+            "moves": moves(removing=[3]),
+            "removed": elects(1, 2, 1, 2),
+            "taken back": proposes(1, 2, 2, 3),
+        },
+        needs=("moves", "removed", "taken back"),
+        unless={"it is moved back": ("removed", moves(adding=[3]))},
+    ),
+    Story(
+        21,
+        "L5",
+        -1,
+        {
+            "led": leads(1, 1, 8, high_watermark=8),
+            "committed": commits(1, 1, 9, 2),
+            "appended": appends(1, 1, 10),
+            "smaller": adopts(1, 1),
+        },
+        needs=("committed", "appended", "smaller"),
+        unless={"it rose": ("smaller", commits(1, 1, 10))},
+    ),
+    Story(
+        23,
+        "I9",
+        9,
+        {"committed": commits(1, 0, 10, 2), "led": leads(2, 1, 10, high_watermark=8)},
+        needs=("committed", "led"),
+        beyond=10,
+    ),
+    Story(
         24,
         "I13",
         -1,
@@ -662,7 +812,7 @@ STORIES = (
 
 
 def rows_of(story: Story, trace: list[TraceEvent], offset: int) -> set[int]:
-    return {each.row for each in explain(story.invariant, "t", 0, offset, trace)}
+    return {each.row for each in explain(story.invariant, "t", 0, offset, trace, ALL_ROWS)}
 
 
 def variants() -> Iterator[Any]:
@@ -710,8 +860,8 @@ def test_events_of_another_partition_name_no_row(story: Story) -> None:
     if story.row == 15 and "registered" in story.steps:
         return  # a broker's registration concerns every partition
     trace = list(story.steps.values())
-    assert explain(story.invariant, "t", 1, story.offset, trace) == ()
-    assert explain(story.invariant, "u", 0, story.offset, trace) == ()
+    assert explain(story.invariant, "t", 1, story.offset, trace, ALL_ROWS) == ()
+    assert explain(story.invariant, "u", 0, story.offset, trace, ALL_ROWS) == ()
 
 
 LOSES_RECORDS = [story for story in STORIES if story.row in PROMISES[Preset.V3]["I1"].rows]

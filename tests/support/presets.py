@@ -1,0 +1,23 @@
+"""The presets under which a test runs at every commit, and those that the full matrix adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from highwater_core.config import Preset
+
+EACH_TIME = (Preset.V3, Preset.FENCED)
+"""The first design and every fix."""
+HISTORICAL = tuple(preset for preset in Preset if preset not in EACH_TIME)
+"""Versions between the two: their rules are each in one of the two, or have tests of their own."""
+
+
+def each_preset() -> list[Any]:
+    """Return a test's parameters: every preset, the historical ones with --full alone."""
+    full = pytest.mark.full
+    return [
+        pytest.param(preset, id=preset.value, marks=full if preset in HISTORICAL else ())
+        for preset in Preset
+    ]
