@@ -49,6 +49,7 @@ def become_leader(
             for replica in command.assigned_replicas
             if replica != command.leader
         },
+        is_open=partition.leaders_begin_open,
     )
     is_older = command.leader_epoch < partition.log.epoch_cache.latest_epoch
     if toggles.persist_epoch_on_election or is_older:

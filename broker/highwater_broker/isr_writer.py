@@ -236,6 +236,12 @@ class RegistrationView(Protocol):
 # ---------------------------------------------------------------- by the leader itself
 
 
+class IsrListener(Protocol):
+    """Is told of ISRs that were written here."""
+
+    def changed(self, topic_partition: TopicPartition) -> None: ...
+
+
 class ConditionalWriter:
     """Writes the state znode itself, on the version that the leader knows (V3)."""
 
@@ -244,7 +250,7 @@ class ConditionalWriter:
         broker_id: NodeId,
         runtime: Runtime,
         session: CurrentSession,
-        notifier: IsrChangeNotifier,
+        notifier: IsrListener,
         fail_points: FailPoints,
     ) -> None:
         self._broker_id = broker_id

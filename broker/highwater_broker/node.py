@@ -16,6 +16,7 @@ from highwater_broker.coordinator.service import GroupService
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
+from highwater_broker.first_design.broker_commands import BrokerCommands
 from highwater_broker.kafka_api.api_settings import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.log.storage_identity import StorageIdentity
@@ -33,7 +34,7 @@ from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
-from highwater_core.config import resolve_toggles
+from highwater_core.config import CommandedBy, resolve_toggles
 from highwater_core.config_layers import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
@@ -90,7 +91,8 @@ class BrokerNode:
         self._groups = GroupService(
             settings, ports, self._replicas, self._purgatory, self._metadata, self._session
         )
-        self._commander: Commander = ControllerCommands(self._commander_parts())
+        commands = BrokerCommands if self._commands_itself else ControllerCommands
+        self._commander: Commander = commands(self._commander_parts())
         self._kafka = KafkaApi(
             self._kafka_settings(),
             ports,
@@ -106,6 +108,10 @@ class BrokerNode:
         )
 
     # ------------------------------------------------------------ wiring
+
+    @property
+    def _commands_itself(self) -> bool:
+        return self._toggles.commanded_by is CommandedBy.STATE_CHANGE_QUEUE
 
     def _storage_identity(self) -> StorageIdentity | None:
         if not self._toggles.eligible_leader_replicas:
@@ -165,6 +171,8 @@ class BrokerNode:
             disk_refused=self._logs.suspect,
             registered_epoch=self._registered_epoch,
             role_changed=lambda key: self._groups.role_changed(key),
+            leaders_begin_open=not self._commands_itself,
+            leaders_drop_the_dead=self._commands_itself,
         )
 
     def _fetcher_context(self) -> FetcherContext:

@@ -60,7 +60,7 @@ class Partition(Replica):
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
         """
         role = self.role
-        if not isinstance(role, Leading):
+        if not isinstance(role, Leading) or not role.is_open:
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == ACKS_ALL and len(role.isr) < self._needed_in_sync(role):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -92,7 +92,7 @@ class Partition(Replica):
         role = self.role
         if not isinstance(role, Leading) or leader_epoch < role.first_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self._high_watermark < end_offset:
+        if self._high_watermark < end_offset or not role.is_open:
             return None
         if len(role.isr) < self._needed_in_sync(role):
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -122,7 +122,7 @@ class Partition(Replica):
         """
         error = ErrorCode.NONE
         records: Records = b""
-        if not self.is_leader:
+        if not (self.is_leader if for_follower else self.serves_clients):
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif not self.log_start_offset <= fetch_offset <= self.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -155,7 +155,7 @@ class Partition(Replica):
         LEADER_NOT_AVAILABLE instead in versions without OFFSET_NOT_AVAILABLE.
         """
         role = self.role
-        if not isinstance(role, Leading):
+        if not isinstance(role, Leading) or not role.is_open:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_OFFSET
         if self._high_watermark < role.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE, NO_OFFSET
@@ -168,6 +168,8 @@ class Partition(Replica):
 
         Go on with the look-up only while the partition leads in the epoch in which it began.
         """
+        if not self.serves_clients:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
         try:
             found = yield from self.log.look_up_timestamp(timestamp_ms)
         except LogRefused as refused:
@@ -239,7 +241,7 @@ class Partition(Replica):
         return True
 
     def _maybe_propose_expansion(self, role: Leading, replica_id: NodeId, now_ms: int) -> None:
-        if role.proposal is not None or replica_id in role.isr:
+        if role.proposal is not None or replica_id in role.isr or not role.is_open:
             return
         progress = role.followers[replica_id]
         if now_ms < progress.barred_until_ms or not self._is_eligible(replica_id, progress):
@@ -262,7 +264,7 @@ class Partition(Replica):
     def maybe_shrink_isr(self, now_ms: int) -> bool:
         """Propose an ISR without the members that lag; return whether there are any."""
         role = self.role
-        if not isinstance(role, Leading) or role.proposal is not None:
+        if not isinstance(role, Leading) or role.proposal is not None or not role.is_open:
             return False
         lagging = lagging_members(
             self._context.broker_id,
@@ -272,11 +274,44 @@ class Partition(Replica):
             self._context.replica_lag_time_max_ms,
             now_ms,
         )
+        if not lagging and self._context.leaders_drop_the_dead:
+            lagging = self._dead_members(role)
         if not lagging:
             return False
         remaining = tuple(member for member in role.isr if member not in lagging)
         self._propose(role, remaining, f"lagging: {', '.join(map(str, lagging))}")
         return True
+
+    def _dead_members(self, role: Leading) -> tuple[NodeId, ...]:
+        is_registered = self._context.registered_epoch
+        return tuple(each for each in role.followers if each in role.isr
+                     and is_registered(each) is None)  # fmt: skip
+
+    # ------------------------------------------------------------ leader: taking over
+
+    def begin_take_over(self) -> None:
+        """Take the whole log as committed, before other replicas are known to have it.
+
+        Source: the first design (V2), becomeLeader: r.hw = r.leo.
+        """
+        if self.is_leader and self._high_watermark < self.log_end_offset:
+            self._high_watermark = self.log_end_offset
+            self._trace(
+                EventKind.HIGH_WATERMARK_ADVANCED,
+                self._high_watermark,
+                isr=(self.broker_id,),
+                log_end_offset=self.log_end_offset,
+                is_taken=True,
+            )
+            self.changed()
+
+    def end_take_over(self, role: Leading, isr: tuple[NodeId, ...]) -> None:
+        """Propose the ISR with which the leader opens, unless one is proposed.
+
+        It opens once that is written.
+        """
+        if self.role is role and not role.is_open and role.proposal is None:
+            self._propose(role, isr, "took over")
 
     # ------------------------------------------------------------ leader: ISR proposals
 
@@ -337,6 +372,9 @@ class Partition(Replica):
         role.settle(CommittedIsr(isr, elr))
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
+        if not role.is_open:
+            role.is_open = True
+            self._context.role_changed(self.topic_partition)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
         self.maybe_advance_high_watermark()
         self.changed()

@@ -61,6 +61,15 @@ class UnlistedPartitions(StrEnum):
     MARK_STRAY = "mark_stray"
 
 
+class CommandedBy(StrEnum):
+    """Who decides on leaders, and commands replicas."""
+
+    CONTROLLER = "controller"
+    """One controller, by commands (V3)."""
+    STATE_CHANGE_QUEUE = "state_change_queue"
+    """Each broker itself: by its queue and the leader paths in ZooKeeper (V2)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Toggles:
     """One value for each historical rule; the names in parentheses are the fixes."""
@@ -97,9 +106,12 @@ class Toggles:
     update_metadata_first: bool
     """Failover sends UpdateMetadata before any LeaderAndIsr (KAFKA-4443)."""
     unlisted_partitions: UnlistedPartitions
+    commanded_by: CommandedBy = CommandedBy.CONTROLLER
 
 
 class Preset(StrEnum):
+    V2 = "v2"
+    """The first design: brokers elect leaders themselves, without a controller."""
     V3 = "v3"
     """The V3 design as written."""
     FENCED = "fenced"
@@ -107,6 +119,27 @@ class Preset(StrEnum):
 
 
 PRESETS: dict[Preset, Toggles] = {
+    Preset.V2: Toggles(
+        unclean_election=False,
+        truncation=Truncation.HIGH_WATERMARK,
+        truncate_on=TruncateOn.EVERY_EPOCH,
+        persist_epoch_on_election=False,
+        fence_fetch_by_leader_epoch=False,
+        isr_join=IsrJoin.HIGH_WATERMARK,
+        isr_join_checks_broker_epoch=False,
+        isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        high_watermark_waits_for_min_isr=False,
+        check_controller_epoch=False,
+        controller_epoch_in_multi=False,
+        broker_epoch=False,
+        stop_replica_leader_epoch=True,
+        topic_id=False,
+        eligible_leader_replicas=False,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.DELETE,
+        commanded_by=CommandedBy.STATE_CHANGE_QUEUE,
+    ),
     Preset.V3: Toggles(
         unclean_election=True,
         truncation=Truncation.HIGH_WATERMARK,
@@ -173,11 +206,25 @@ def resolve_toggles(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> Togg
     return toggles
 
 
+def has_controllers(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> bool:
+    """Return whether a cluster with these toggles has controllers; the toggles may be refused."""
+    commanded_by = overrides.get("commanded_by", PRESETS[preset].commanded_by)
+    return commanded_by != CommandedBy.STATE_CHANGE_QUEUE
+
+
 _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
     (
         lambda t: t.eligible_leader_replicas and not t.high_watermark_waits_for_min_isr,
         "eligible_leader_replicas needs high_watermark_waits_for_min_isr: a replica that left the"
         " ISR holds all that is committed only if nothing more is committed without it",
+    ),
+    (
+        lambda t: (
+            t.commanded_by is CommandedBy.STATE_CHANGE_QUEUE
+            and (t.isr_write is IsrWrite.ALTER_PARTITION or t.broker_epoch or t.topic_id)
+        ),
+        "commanded_by state_change_queue needs isr_write leader_conditional_write, and neither"
+        " broker_epoch nor topic_id: without a controller nobody answers and nobody gives them",
     ),
     (
         lambda t: t.eligible_leader_replicas and t.isr_write is not IsrWrite.ALTER_PARTITION,
@@ -227,8 +274,23 @@ _V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
     "L8": (15, 16),
 }
 
+# Under v2 the same, as far as there is no controller, and what it does itself (row 25).
+_V2_MAY_BREAK: dict[str, tuple[int, ...]] = {
+    "I1": (1, 2, 8, 9, 25),
+    "I2": (1, 6, 8, 25),
+    "I3": (1, 2, 6, 24, 25),
+    "I4": (1, 2, 6, 8, 9, 25),
+    "I9": (1, 2, 8, 9, 25),
+    "I10": (4, 6),
+    "I11": (1, 2, 6, 25),
+    "I13": (24,),
+    "I22": (1, 2, 8, 9),
+    "L4": (6, 8),
+}
+
 PROMISES: dict[Preset, dict[str, MayBreak]] = {
     Preset.FENCED: dict.fromkeys(INVARIANTS, MUST_HOLD),
     Preset.V3: {name: MayBreak(_V3_MAY_BREAK.get(name, ())) for name in INVARIANTS},
+    Preset.V2: {name: MayBreak(_V2_MAY_BREAK.get(name, ())) for name in INVARIANTS},
 }
 """Invariant by preset: MUST_HOLD, or the catalogue rows that alone excuse a violation."""

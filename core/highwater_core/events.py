@@ -74,7 +74,8 @@ class EventKind(StrEnum):
     # offset: where its newest segment now ends [base_offset, dirty_end, high_watermark,
     # removed_records, size_bytes_before, size_bytes]
     LOG_COMPACTED = "log_compacted"
-    HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"  # offset; [isr, log_end_offset]
+    # offset; [isr, log_end_offset, (is_taken: at a take-over; isr: itself, whoever else has it)]
+    HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"
     ISR_CHANGE_PROPOSED = "isr_change_proposed"  # [isr, reason]
     ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it
     FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]

@@ -22,6 +22,7 @@ from highwater_core.config import Preset
 from highwater_core.ids import NodeId
 from tests.support.kafka_commands import KafkaCommands, kafka_commands_or_skip
 from tests.support.metadata import await_known
+from tests.support.presets import CONTROLLED
 
 TopicMaker = Callable[..., str]
 Guard = Callable[[Cluster], AbstractContextManager[None]]
@@ -44,7 +45,7 @@ def under_presets(kind: str, *, nightly: Collection[Preset] = ()) -> Any:
             id=f"{kind}-{preset.value}",
             marks=pytest.mark.full if preset in nightly else (),
         )
-        for preset in Preset
+        for preset in CONTROLLED
     ]
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from highwater_chaos.plan import Network as Links
 from highwater_chaos.plan import PlanTopology
-from highwater_core.config import Preset
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import Coordination, CoordinationEvent, CoordinationEventKind
 from highwater_simulator.client import SimulatedClient
@@ -21,6 +20,7 @@ from highwater_simulator.world import World
 from highwater_simulator.zookeeper import HOST, ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from tests.support.failover_story import ORDERS, create_orders, full_isr, send_records
+from tests.support.presets import CONTROLLED
 from tests.support.verification import verify
 
 STORY_WITHIN_MS = 900_000
@@ -103,7 +103,7 @@ def make_cluster() -> Iterator[MakeCluster]:
         cluster.world.close()
 
 
-@pytest.fixture(params=list(Preset))
+@pytest.fixture(params=CONTROLLED)
 def cluster(request: pytest.FixtureRequest, make_cluster: MakeCluster) -> Cluster:
     """A cluster of three brokers and two controllers, under each preset."""
     return make_cluster(preset=request.param)

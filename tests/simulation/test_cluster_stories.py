@@ -16,6 +16,7 @@ from highwater_core.messages import ReplicaSnapshot
 from highwater_simulator.network import Plane
 from highwater_simulator.world import World
 from highwater_simulator.zookeeper import HOST as ZOOKEEPER
+from tests.support.presets import CONTROLLED
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -159,7 +160,7 @@ def test_slow_follower_leaves_the_isr_and_joins_again(cluster: Cluster) -> None:
     cluster.run(story)
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_deposed_leader_truncates_the_tail_that_nobody_else_has(
     preset: Preset, make_cluster: Callable[..., Cluster]
 ) -> None:

@@ -31,6 +31,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigResourceType,
 )
 from tests.support.failover_story import ORDERS
+from tests.support.presets import CONTROLLED
 
 Story = Callable[[Any], Coroutine[Any, Any, None]]
 
@@ -131,7 +132,7 @@ def hit(cluster: Cluster) -> list[str]:
     return sorted({event.detail["name"] for event in found})
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
     make_cluster: Callable[..., Cluster], preset: Preset
 ) -> None:

@@ -21,6 +21,7 @@ from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_simulator.runner import run_plan
 from highwater_simulator.world import World
+from tests.support.presets import CONTROLLED
 
 ORDERS = TopicPartition("orders", 0)
 OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
@@ -58,7 +59,7 @@ async def restarted(c: Cluster, broker_id: int) -> None:
     c.world.start(broker_id)
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 @pytest.mark.parametrize("is_leader", [True, False])
 def test_a_failed_folder_costs_its_replicas_and_not_the_broker(
     is_leader: bool, preset: Preset, make_cluster: MakeCluster
@@ -208,7 +209,7 @@ def folder_of(world: World, broker_id: int, at: TopicPartition) -> str:
     return next(each for each in names if world.brokers[broker_id].disk.find(f"{each}/{at}"))
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_one_of_two_folders_fails_and_the_other_goes_on(
     preset: Preset, make_cluster: MakeCluster
 ) -> None:

@@ -15,6 +15,7 @@ from highwater_core.ids import TopicPartition
 from highwater_simulator.disk_faults import DiskFaults
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.world import World
+from tests.support.presets import CONTROLLED
 
 ORDERS = TopicPartition("orders", 0)
 OFTEN = {"log_flush_interval_ms": 500, "high_watermark_checkpoint_interval_ms": 300}
@@ -35,7 +36,7 @@ def isr(world: World) -> tuple[int, ...]:
 # ---------------------------------------------------------------- full and failing disks
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_full_disk_of_a_leader_refuses_records_until_there_is_room(
     preset: Preset, make_cluster: MakeCluster
 ) -> None:
@@ -126,7 +127,7 @@ def test_retention_on_a_disk_that_refuses_to_write_is_no_loss_after_a_kill(
     cluster.world.run(story(cluster), 60_000)
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 @pytest.mark.parametrize("operation", list(DiskOperation))
 def test_disks_that_answer_with_errors_end_no_broker_and_all_recovers_with_them(
     operation: DiskOperation, preset: Preset, make_cluster: MakeCluster

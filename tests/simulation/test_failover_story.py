@@ -14,9 +14,10 @@ from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_simulator.display import display
 from tests.support.failover_story import RECORDS_PER_PHASE, run_failover_story
+from tests.support.presets import CONTROLLED
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 @pytest.mark.parametrize("seed", [7, 8])
 def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_and_returns(
     preset: Preset, seed: int
@@ -28,7 +29,7 @@ def test_nothing_acknowledged_is_lost_when_the_leader_is_killed_and_returns(
     assert led == [0, 1]
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_copies_through_the_codecs_give_the_same_run_as_the_values_themselves(
     preset: Preset,
 ) -> None:

@@ -29,6 +29,7 @@ from highwater_planted import planted
 from highwater_simulator import runner
 from highwater_simulator.runner import CRASH, MINIMUM_PROBED, NOT_READY, PlanRun, run_plan
 from highwater_simulator.trace_log import Note
+from tests.support.presets import CONTROLLED
 
 AT = TopicPartition("t", 0)
 PLAN = Plan(
@@ -186,7 +187,7 @@ def test_a_leader_that_keeps_a_follower_that_cannot_fetch_is_seen(network: Netwo
 RAISED = changed(steps=(Step(200, f.ChangeConfig("t", "min.insync.replicas", "2")),))
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_a_record_that_too_few_have_is_not_acknowledged_once_the_minimum_is_raised(
     preset: Preset,
 ) -> None:

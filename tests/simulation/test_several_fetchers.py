@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from highwater_core.admin_messages import ConfigEntity
-from highwater_core.config import Preset
 from highwater_core.config_layers import REPLICA_FETCHERS
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
@@ -18,6 +17,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigAlteration,
     ConfigOperationType,
 )
+from tests.support.presets import CONTROLLED
 from tests.support.verification import values_of, verify
 
 Cluster = Any
@@ -75,7 +75,7 @@ def verified(c: Cluster, story: Callable[[], Any]) -> None:
         assert len(values) == c.sent // PARTITIONS
 
 
-@pytest.fixture(params=list(Preset))
+@pytest.fixture(params=CONTROLLED)
 def make(request: pytest.FixtureRequest, make_cluster: Callable[..., Cluster]) -> Any:
     return lambda **settings: make_cluster(preset=request.param, broker_settings=settings)
 

@@ -1,4 +1,4 @@
-"""The 24 rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
+"""The rows: each bug's name, the invariants that it breaks, and its trigger in a trace.
 
 A row without a trigger cannot show here: its fix is part of every preset. A row with planted
 mistakes shows with these only, in no preset. Neither excuses a violation of a preset.
@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from highwater_checker.catalogue import commands, coordinators, elections, in_sync, truncation
+from highwater_checker.catalogue import (
+    commands,
+    coordinators,
+    elections,
+    first_design,
+    in_sync,
+    truncation,
+)
 from highwater_checker.catalogue.story import Trigger
 
 
@@ -33,6 +40,8 @@ class Row:
     in_a_trace: str
     trigger: Trigger | None = None
     planted: tuple[str, ...] = ()
+    is_of_first_design: bool = False
+    """Whether only brokers that elect leaders themselves have it."""
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -49,10 +58,22 @@ def _row(
     in_a_trace: str,
     trigger: Trigger | None = None,
     planted: tuple[str, ...] = (),
+    is_of_first_design: bool = False,
 ) -> Row:
     affected, fixed_in = versions
     what = MappingProxyType(breaks)
-    return Row(number, ids, title, affected, fixed_in, what, in_a_trace, trigger, planted)
+    return Row(
+        number,
+        ids,
+        title,
+        affected,
+        fixed_in,
+        what,
+        in_a_trace,
+        trigger,
+        planted,
+        is_of_first_design,
+    )
 
 
 _LOST = "a committed record is lost"
@@ -374,6 +395,25 @@ CATALOGUE: tuple[Row, ...] = (
         "topics_changed with the topic deleted; then a replica's first became_leader or "
         "became_follower with a log end above 0",
         trigger=commands.old_log_taken_for_a_new_topic,
+    ),
+    _row(
+        25,
+        ("V2-hw-leo",),
+        "A new leader takes its whole log for committed before others have it",
+        versions=("the first design (V2)", "V3: the new leader's high watermark stays"),
+        breaks={
+            "I1": "the next leader lacks what this one called committed",
+            "I2": _MEMBER,
+            "I3": "a follower keeps what the leader called committed, and the next one writes "
+            "others in its place",
+            "I4": _ELECTED,
+            "I9": "the next leader's latest offset is below the committed end",
+            "I11": "an ISR member cuts what only the new leader called committed",
+        },
+        in_a_trace="high_watermark_advanced with is_taken, beyond the high_watermark of that "
+        "became_leader, and no isr_changed of that leader in that epoch",
+        trigger=first_design.took_its_log_for_committed,
+        is_of_first_design=True,
     ),
 )
 """In the order of their numbers, from 1."""

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 
 import msgspec
 
-from highwater_core.config import Overrides, Preset, Toggles, resolve_toggles
+from highwater_core.config import Overrides, Preset, Toggles, has_controllers, resolve_toggles
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId
 from highwater_core.settings import PREFIX
 
@@ -85,6 +85,8 @@ class Topology:
             self.resolved_toggles()
         except msgspec.ValidationError as error:
             raise ValueError(f"toggles: {error}") from error
+        if not has_controllers(self.preset, self.toggles):
+            raise ValueError("a cluster without controllers (preset v2) runs in the simulator only")
         for name in (*self.broker_settings, *self.controller_settings):
             if name != name.lower() or name in _OWNED_SETTINGS:
                 raise ValueError(f"{name!r} is not a setting that a topology may replace")
@@ -103,7 +105,9 @@ class Topology:
 
     @property
     def controller_ids(self) -> tuple[NodeId, ...]:
-        return tuple(NodeId(FIRST_CONTROLLER_ID + number) for number in range(self.controllers))
+        """The controllers, none where brokers command themselves."""
+        count = self.controllers if has_controllers(self.preset, self.toggles) else 0
+        return tuple(NodeId(FIRST_CONTROLLER_ID + number) for number in range(count))
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:

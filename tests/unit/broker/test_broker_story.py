@@ -15,6 +15,7 @@ from highwater_simulator.network import Plane
 from highwater_simulator.world import CLIENT_PORT, World
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 from highwater_wire.kafka.messages import DeleteTopicsRequest
+from tests.support.presets import CONTROLLED
 
 BOTH = (Preset.FENCED, Preset.V3)
 
@@ -242,7 +243,7 @@ def test_a_deleted_topic_leaves_no_folder_and_may_be_created_again(
     make_cluster(preset).run(story)
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_a_replica_of_a_topic_deleted_meanwhile_leaves_no_folder(
     make_cluster: MakeCluster, preset: Preset
 ) -> None:

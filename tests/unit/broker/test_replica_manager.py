@@ -54,6 +54,7 @@ from highwater_core.messages import (
     UpdateMetadataRequest,
 )
 from highwater_simulator.tasks import NodeRuntime
+from tests.support.presets import CONTROLLED
 
 from .conftest import LAG_MS, ME, T0, THREE, TWO, Bench, batch, command
 
@@ -502,7 +503,7 @@ def test_an_init_command_takes_unlisted_replicas_out_of_service(
     assert not broker.bench.ports.files.exists(partition_folder(T1))
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_a_late_copy_of_an_init_command_takes_nothing_out_of_service(
     make_broker: Callable[..., Broker], preset: Preset
 ) -> None:

@@ -14,7 +14,6 @@ from highwater_controller.logic import partition_states, replica_states
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_core import znodes
-from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import BrokerEpoch, NodeId, TopicPartition
 from highwater_core.messages import (
@@ -23,6 +22,7 @@ from highwater_core.messages import (
     DeleteTopicsRequest,
     NewTopic,
 )
+from tests.support.presets import CONTROLLED
 
 CONTROLLERS = (1000, 1001)
 BROKERS = range(4)
@@ -137,7 +137,7 @@ def check_elections(cluster):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_controllers_survive_disorder_and_bring_everything_to_an_end(cluster, preset, seed):
     for broker in BROKERS:
         cluster.start_broker(broker)

@@ -18,6 +18,7 @@ from highwater_core.messages import (
     SetFailPointRequest,
     UpdateMetadataRequest,
 )
+from tests.support.presets import CONTROLLED
 
 
 def epochs(cluster):
@@ -114,7 +115,7 @@ def test_without_the_multi_a_newer_controllers_state_znode_ends_the_term(cluster
     assert "newer controller" in cluster.events(EventKind.CONTROLLER_RESIGNED)[0].detail["reason"]
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_a_state_znode_of_a_controller_that_never_was_is_left_out_until_repaired(cluster, preset):
     for broker_id in range(2):
         cluster.start_broker(broker_id)

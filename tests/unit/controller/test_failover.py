@@ -9,6 +9,7 @@ from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from tests.support.presets import CONTROLLED
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -202,7 +203,7 @@ def test_leftover_isr_notifications_are_dropped(cluster):
     assert cluster.data(f"{znodes.ISR_CHANGE_NOTIFICATION}/isr_change_0000000000") is None
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_the_preset_decides_which_fences_the_commands_carry(cluster, preset):
     cluster.start_broker(0)
     cluster.start_controller(preset=preset)

@@ -6,7 +6,6 @@ import pytest
 
 from highwater_controller.logic.disk_answers import DiskAnswer, read_answer
 from highwater_core import znodes
-from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
@@ -17,6 +16,7 @@ from highwater_core.messages import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
+from tests.support.presets import CONTROLLED
 
 P0 = TopicPartition("t", 0)
 P1 = TopicPartition("t", 1)
@@ -55,7 +55,7 @@ def led_by(cluster, number=0):
     return state.leader, tuple(state.isr)
 
 
-@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("preset", CONTROLLED)
 def test_a_refused_leader_is_replaced_and_leaves_the_isr(cluster, preset):
     for broker_id in range(3):
         cluster.start_broker(broker_id)
