@@ -57,7 +57,10 @@ def become_leader(
         partition.log.assign_epoch(command.leader_epoch)
     partition.take_role(role, command, told_by)
     partition.trace(
-        EventKind.BECAME_LEADER, isr=command.isr, high_watermark=partition.high_watermark
+        EventKind.BECAME_LEADER,
+        isr=command.isr,
+        high_watermark=partition.high_watermark,
+        **({} if role.is_open else {"is_open": False}),
     )
 
     partition.maybe_advance_high_watermark()

@@ -62,7 +62,8 @@ class EventKind(StrEnum):
     BROKER_REGISTERED = "broker_registered"  # [broker_epoch]
     LEADERSHIPS_HANDED_OVER = "leaderships_handed_over"  # [attempts, error, remaining] seen last
     REQUEST_HANDLED = "request_handled"  # [request, controller_id, correlation_id, ...]
-    BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
+    # offset: log end [isr, high_watermark, (is_open: false until its next isr_changed)]
+    BECAME_LEADER = "became_leader"
     BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]
     REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark]
     REPLICA_STOPPED = "replica_stopped"  # [deleted]

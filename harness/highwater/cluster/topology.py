@@ -85,8 +85,6 @@ class Topology:
             self.resolved_toggles()
         except msgspec.ValidationError as error:
             raise ValueError(f"toggles: {error}") from error
-        if not has_controllers(self.preset, self.toggles):
-            raise ValueError("a cluster without controllers (preset v2) runs in the simulator only")
         for name in (*self.broker_settings, *self.controller_settings):
             if name != name.lower() or name in _OWNED_SETTINGS:
                 raise ValueError(f"{name!r} is not a setting that a topology may replace")
