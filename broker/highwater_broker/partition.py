@@ -16,6 +16,7 @@ from highwater_broker.logic.high_watermark import (
     next_high_watermark,
 )
 from highwater_broker.logic.isr import (
+    NEVER_MS,
     FollowerProgress,
     after_fetch,
     is_caught_up,
@@ -311,6 +312,9 @@ class Partition(Replica):
         It opens once that is written.
         """
         if self.role is role and not role.is_open and role.proposal is None:
+            for broker in [each for each in role.followers if each not in isr]:
+                # It has fetched nothing in time: no record waits for it from here on.
+                role.followers[broker] = replace(role.followers[broker], last_caught_up_ms=NEVER_MS)
             self._propose(role, isr, "took over")
 
     # ------------------------------------------------------------ leader: ISR proposals
@@ -433,6 +437,8 @@ class Partition(Replica):
         """Return whether a record must be on this follower before it is committed."""
         if role.is_in_maximal_isr(broker):
             return True
+        if self._context.leaders_drop_the_dead and self._context.registered_epoch(broker) is None:
+            return False
         # One that is about to join: otherwise under load it would never reach the high watermark.
         now_ms = self._context.runtime.now_ms()
         return (
