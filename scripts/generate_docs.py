@@ -19,6 +19,7 @@ from highwater.faults.kinds import KINDS
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos import faults as f
 from highwater_chaos.plan_schema import plan_schema
+from highwater_checker.catalogue.later_rows import NO_ROWS
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
 from highwater_core import config, errors
@@ -281,6 +282,11 @@ def catalogue_page() -> str:
         "here could show; versions are Kafka's.",
         table(("row", "first id", "what happens", "breaks", "can show here"), rows),
         *map(row_section, CATALOGUE),
+        "## Others that were looked at",
+        table(
+            ("bug", "why it is no row: it"),
+            ((", ".join(map(id_link, ids.split(", "))), why) for ids, why in NO_ROWS.items()),
+        ),
     )
 
 

@@ -47,11 +47,20 @@ CREATE MACRO xxhash64(x) AS hash(x);
 """Functions in the pipeline's texts that have other names in DuckDB."""
 
 
+def _in_tables(text: str) -> str:
+    """Return a text of the pipeline's with the names of its tables."""
+    return text.format(**{name: name for name in tables_of(text)})
+
+
+INCOMPLETE = f"\nCREATE VIEW incomplete AS {_in_tables(in_sql.SHARED['incomplete'])};\n"
+"""The processes whose histories may lack lines, which several texts read."""
+
+
 def in_views(text: str) -> str:
     """Return statements that make views of the relations of a text of the pipeline's."""
-    relations = text.format(**{name: name for name in tables_of(text)})
+    relations = _in_tables(text)
     judged = f"{relations} FROM judged" if names_runs(text) else "FROM runs"
-    return f"""{SPARKS_FUNCTIONS}
+    return f"""{SPARKS_FUNCTIONS}{INCOMPLETE}
 CREATE VIEW judged AS {judged};
 CREATE VIEW findings AS {relations} SELECT * FROM findings SEMI JOIN judged USING (run_id);
 CREATE VIEW looked_at AS {relations} SELECT run_id FROM examined;
@@ -70,7 +79,7 @@ GROUP BY ALL;
 """
 """The newest committed record of each key in compacted logs, for texts that need it."""
 SAID_AGAIN = {
-    path.stem: NEWEST + path.read_text()
+    path.stem: SPARKS_FUNCTIONS + NEWEST + INCOMPLETE + path.read_text()
     for path in sorted(Path(__file__).with_name("sql").iterdir())
 }
 """By the short name of the check that each says again."""

@@ -7,6 +7,7 @@ On disk: one JSON object a line, in the order in which the one recorder wrote th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -142,22 +143,25 @@ def decode(lines: Iterable[bytes]) -> list[HistoryEvent]:
 def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Sends:
     """Return every send with its outcome; one that never completed is unknown.
 
-    Outcomes without a send of their own are left out, as are sends that begin while another of
-    their operation_id has no outcome: see unmatched_of. One that was acknowledged without the
+    Outcomes without a send of their own are left out, as are sends whose operation_id an operation
+    before them had: see unmatched_of. One that was acknowledged without the
     offset that its producer should have got, or as another record, is unknown: nobody can look for
     its record.
 
     gets_offsets: see OpenOperations.
     """
     open_sends: dict[int, HistoryEvent] = {}
+    used: defaultdict[str, _UsedIds] = defaultdict(_UsedIds)
     acknowledged: list[Acknowledged] = []
     failed: list[HistoryEvent] = []
     unknown: list[HistoryEvent] = []
     for event in events:
-        if event.function != SEND:
+        is_send = event.function == SEND
+        if event.type is OperationType.INVOKE and event.function in BEGUN_FIRST:
+            if used[event.process].add(event.operation_id) and is_send:
+                open_sends[event.operation_id] = event
             continue
-        if event.type is OperationType.INVOKE:
-            open_sends.setdefault(event.operation_id, event)
+        if not is_send:
             continue
         invoked = open_sends.pop(event.operation_id, None)
         if invoked is None:
@@ -187,6 +191,25 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
     return Sends(tuple(acknowledged), tuple(failed), tuple(unknown))
 
 
+class _UsedIds:
+    """The ids of operations that have begun; ids in a row, as recorders give them, take no room."""
+
+    def __init__(self) -> None:
+        self._end = 0
+        """All from 0 to here have been used."""
+        self._others: set[int] = set()
+
+    def add(self, operation_id: int) -> bool:
+        """Return whether the id is new."""
+        if 0 <= operation_id < self._end or operation_id in self._others:
+            return False
+        self._others.add(operation_id)
+        while self._end in self._others:
+            self._others.remove(self._end)
+            self._end += 1
+        return True
+
+
 class OpenOperations:
     """Which sends, commits and fetches of committed offsets of one process have no outcome yet.
 
@@ -195,11 +218,12 @@ class OpenOperations:
 
     def __init__(self, *, gets_offsets: bool = True) -> None:
         self._open: dict[int, HistoryEvent] = {}
+        self._used = _UsedIds()
         self._gets_offsets = gets_offsets
 
     def is_unmatched(self, event: HistoryEvent) -> bool:
         """Return whether the process's next event has no counterpart: an outcome that had not
-        begun, a second outcome, an invoke while another of its operation_id has no outcome, an
+        begun, a second outcome, an invoke whose operation_id another before it had, an
         acknowledgement without an offset, or the outcome of another record than was sent."""
         if event.function not in BEGUN_FIRST:
             return False
@@ -207,9 +231,10 @@ class OpenOperations:
             self._open.pop(event.operation_id, None)
             return True
         if event.type is OperationType.INVOKE:
-            is_open = event.operation_id in self._open
-            self._open.setdefault(event.operation_id, event)  # as sends_of
-            return is_open
+            is_new = self._used.add(event.operation_id)
+            if is_new:  # as sends_of
+                self._open[event.operation_id] = event
+            return not is_new
         begun = self._open.pop(event.operation_id, None)
         return begun is None or _is_of_another(event, begun)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import HistoryEvent
+from highwater_checker.history import POLL, HistoryEvent, OperationType
 from highwater_checker.idle import Idle, hidden_for_long, without_idle_checks
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.committed_before import check_committed_before
@@ -49,16 +49,23 @@ from highwater_checker.requirements import (
     enough_was_acknowledged,
     histories_are_whole,
     nodes_answered,
+    reads_have_logs,
     replicas_were_read,
     starts_are_the_runs_own,
 )
 from highwater_checker.run_folder.documents import Excused, PromisedGroup
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
-from highwater_checker.run_folder.histories import followed_processes, incarnations_of
+from highwater_checker.run_folder.histories import (
+    followed_processes,
+    incarnations_of,
+    last_process,
+)
 from highwater_checker.run_folder.intents import starts_in
+from highwater_checker.segments import ReplicaLog
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
+from highwater_core.ids import TopicPartition
 
 ABOUT_RECORDS = frozenset(
     {
@@ -151,10 +158,10 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_coordinators(traces)
     events = [event for history in evidence.histories.values() for event in history]
     if has_commits(events):
-        yield check_committed_offsets(events)
+        yield check_committed_offsets(events, evidence.incomplete)
     if has_members(events):
-        yield check_generations(events, deleted_groups(traces))
-        yield check_deliveries(events, evidence.asked_of_logs, logs)
+        yield check_generations(events, deleted_groups(traces), evidence.incomplete.processes)
+        yield check_deliveries(events, evidence.asked_of_logs, logs, evidence.incomplete)
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:
@@ -165,32 +172,45 @@ def _checks_of_reads(evidence: Evidence) -> Iterator[CheckResult]:
     """Yield a check of each consumer and group, of all its processes.
 
     A consumer's last process must read to the end, a group's processes together.
-    Without a final look, reads are compared with each other alone.
+    Without a final look, reads are compared with each other alone. What an incomplete history
+    lacks counts as read.
     """
-    logs = evidence.logs.all()
+    incomplete = evidence.incomplete
     for consumer in evidence.promises.consumers:
-        own = [log for log in logs if log.topic == consumer.topic]
         incarnations = incarnations_of(consumer.client, evidence.histories)
+        last = last_process(consumer.client, {*evidence.histories, *incomplete.processes})
         found = [
             check_reads(
                 evidence.histories[process],
-                own,
+                _logs_for(evidence, consumer.topic, evidence.histories[process]),
                 evidence.life_of_read,
-                to_the_end=process == incarnations[-1] and evidence.promises.to_the_end,
+                of_topic=consumer.topic,
+                to_the_end=process == last
+                and process not in incomplete.processes
+                and evidence.promises.to_the_end,
             )
             for process in incarnations
         ]
         if found:
             yield _merged(f"{consumer.client}: {found[0].check}", found)
     for group in evidence.promises.groups:
-        own = [log for log in logs if log.topic == group.topic]
+        history = _history_of_members(group, evidence)
         found_of_group = check_reads(
-            _history_of_members(group, evidence),
-            own,
+            history,
+            _logs_for(evidence, group.topic, history),
             evidence.life_of_read,
-            to_the_end=group.to_the_end and evidence.promises.to_the_end,
+            of_topic=group.topic,
+            to_the_end=group.to_the_end
+            and not incomplete.is_of(group.group_id)
+            and evidence.promises.to_the_end,
         )
         yield replace(found_of_group, check=f"{group.group_id}: {found_of_group.check}")
+
+
+def _logs_for(evidence: Evidence, topic: str, history: Sequence[HistoryEvent]) -> list[ReplicaLog]:
+    """Return the logs of the topic, and of others from which the client read."""
+    topics = {topic, *(event.topic for event in history if event.function == POLL)}
+    return [log for log in evidence.logs.all() if log.topic in topics]
 
 
 def _history_of_members(group: PromisedGroup, evidence: Evidence) -> list[HistoryEvent]:
@@ -282,6 +302,14 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
         yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
+        yield reads_have_logs(
+            {
+                TopicPartition(event.topic, event.partition)
+                for event in evidence.reads
+                if event.type is OperationType.OK and not evidence.life_of_read(event).is_over
+            },
+            {TopicPartition(log.topic, log.partition) for log in logs.all()},
+        )
         yield from acknowledged_is_committed(
             promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
         )

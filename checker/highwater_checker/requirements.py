@@ -14,6 +14,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
 COMMITTED = "every acknowledged record was committed at the end"
+COMPARED = "every record that was read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
 STARTS_ARE_TOLD_SINCE = 2
 """The format of folders whose intents have a line for every start of a node."""
@@ -52,18 +53,34 @@ def replicas_were_read(
 
 
 def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Iterator[Requirement]:
-    """Yield whether every node answered at the end, unless nodes may stay down for good.
+    """Yield whether every node answered at the end; where nodes may stay down, was asked.
 
-    A node that somebody stopped or removed while the run went on is silent then.
+    A node that somebody stopped or removed while the run went on is silent then. A final look
+    without a node lacks the partitions that it leads.
 
     node_count: of the run's brokers and controllers, 0 where it is not known.
     """
     if promises.only_in_sync:
+        not_asked = max(0, node_count - len(final_look.nodes))
+        detail = f"{not_asked} were not"
+        yield Requirement("every node was asked at the end", not not_asked, detail)
         return
     silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
     missing = max(0, node_count - len(final_look.nodes))
     detail = f"nodes {silent} did not" + (f", and {missing} were not asked" if missing else "")
     yield Requirement("every node answered at the end", not silent and not missing, detail)
+
+
+def reads_have_logs(
+    reads: Iterable[TopicPartition], logs: Collection[TopicPartition]
+) -> Requirement:
+    """Return whether each partition of which a record was read has a log to compare it with.
+
+    reads: the partitions of records that were read in lives that go on. logs: those with a log.
+    """
+    without = sorted(set(reads) - set(logs))
+    detail = ", ".join(map(str, without))
+    return Requirement(COMPARED, not without, f"{detail}: no replica was read")
 
 
 def acknowledged_is_committed(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from highwater_checker.compression import unpacked
+from highwater_checker.compression import CannotUnpack, unpacked
 from highwater_checker.kafka_python import (
     CorruptRecordError,
     DefaultRecordBatch,
@@ -65,13 +65,23 @@ class Batch:
                     due = record.offset + 1
                     yield record.offset, record.key, record.value
         except _UNDECODABLE as error:
-            what = f"batch at {self.base_offset}: {type(error).__name__}: {error}"
+            what = f"batch at {self.base_offset}: {_in_words(error)}"
             raise UnreadableRecords(what) from error
         if at_every_offset and due != self.next_offset:
             raise UnreadableRecords(f"{self}: its records end at {due}")
 
     def __str__(self) -> str:
         return f"batch at {self.base_offset}, which ends at {self.next_offset}"
+
+
+def _in_words(error: Exception) -> str:
+    """Return why records cannot be decoded; kafka-python's texts may hold Python's exceptions."""
+    if isinstance(error, CannotUnpack):
+        return str(error)
+    found = str(error).rpartition(f"{CorruptRecordError.__name__}: ")[2]
+    if isinstance(error, CorruptRecordError) and found and "structure" not in found:
+        return f"{found[0].lower()}{found[1:]}"
+    return "its bytes are no whole records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,8 @@ def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...
     is_compacted: whether its topic is, see batches_in.
 
     Raises:
-        DamagedLog: a torn or corrupt batch, or offsets that overlap or leave a gap.
+        DamagedLog: a torn or corrupt batch, offsets that overlap or leave a gap, or a segment that
+            begins elsewhere than its name says.
         OSError: the folder, or a segment, cannot be read.
     """
     found = (
@@ -115,7 +126,8 @@ def batches_in(
     """Return all batches of a log's segments (name, content), which ascend.
 
     is_compacted: a segment that lies within the one before it, and where that ends the next one
-    begins, was compacted with others into that one: a stop may leave its file.
+    begins, was compacted with others into that one: a stop may leave its file. The first batches of
+    a segment may be gone, so that it begins above its name's offset.
 
     Raises:
         DamagedLog: see read_batches.
@@ -128,6 +140,7 @@ def batches_in(
         own = list(_batches_of(name, data))
         if is_compacted and _base_offset(name) < end and end in later:
             continue
+        _check_name(name, own, end, is_compacted=is_compacted)
         for batch in own:
             if batches and batch.base_offset != batches[-1].next_offset:
                 raise DamagedLog(
@@ -136,6 +149,27 @@ def batches_in(
                 )
             batches.append(batch)
     return tuple(batches)
+
+
+def _check_name(name: str, own: list[Batch], end: int, *, is_compacted: bool) -> None:
+    """Refuse a segment that its name puts within the one before it, or at another first offset.
+
+    own: its batches. end: of the segment before it, 0 without one. Brokers look for offsets by the
+    names, and an empty last segment says where the log ends.
+
+    Raises:
+        DamagedLog: see there.
+    """
+    named = _base_offset(name)
+    if named < 0:
+        return
+    if named < end:
+        raise DamagedLog(
+            f"{name}: it is named as if it began below {end}, where the log had come to"
+        )
+    begins = own[0].base_offset if own else named
+    if begins < named or (begins > named and not is_compacted):
+        raise DamagedLog(f"{name}: it is not named by its first offset, which is {begins}")
 
 
 def _base_offset(name: str) -> int:

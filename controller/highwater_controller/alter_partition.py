@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from highwater_controller.eligibility import eligible_leaders, is_thawed, next_leaderships
 from highwater_controller.leadership_updates import Draft, trace_isr_written, write_leaderships
 from highwater_controller.logic.leadership_change import LeadershipChange
+from highwater_controller.lost_topic_ids import learn_lost_id
 from highwater_controller.request_batch import RequestBatch
 from highwater_controller.state_reader import read_leadership
 from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NO_BROKER_EPOCH, NodeId, TopicPartition
+from highwater_core.ids import NO_BROKER_EPOCH, NO_TOPIC_ID, NodeId, TopicId, TopicPartition
 from highwater_core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -38,6 +39,8 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
             changes.pop(partition, None)
             continue
         errors[partition] = _find_refusal(term, request.broker_id, item)
+        if errors[partition] is ErrorCode.NONE:
+            await learn_lost_id(term, partition.topic, item.topic_id)
         if errors[partition] is ErrorCode.NONE and await _is_to_be_written(term, item):
             changes[partition] = item
     errors.update(await _write(term, changes))
@@ -76,7 +79,7 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
     known = context.leaderships.get(partition)
     if known is None or context.is_to_be_deleted(partition.topic):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if term.toggles.topic_id and item.topic_id != context.topic_id(partition.topic):
+    if term.toggles.topic_id and _is_other_topic(item, context.topic_id(partition.topic)):
         return ErrorCode.UNKNOWN_TOPIC_ID
     last = known.leadership
     if item.leader_epoch > last.leader_epoch or item.partition_epoch > known.partition_epoch:
@@ -97,6 +100,11 @@ def _find_refusal(term: Term, sender: NodeId, item: AlterPartitionItem) -> Error
     if item.partition_epoch != known.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     return _find_ineligible(term, item, last.isr)
+
+
+def _is_other_topic(item: AlterPartitionItem, topic_id: TopicId) -> bool:
+    """Return whether both ids exist and differ; a tool may have lost one (KAFKA-14190)."""
+    return NO_TOPIC_ID not in (item.topic_id, topic_id) and item.topic_id != topic_id
 
 
 def _find_ineligible(term: Term, item: AlterPartitionItem, isr: tuple[NodeId, ...]) -> ErrorCode:

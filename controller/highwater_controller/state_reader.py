@@ -89,9 +89,9 @@ async def read_topics(term: Term, topics: Sequence[str]) -> list[TopicPartition]
     """Take the topics' ids and their partitions' assignments in; return the partitions that are
     new.
 
-    Present assignments stay: only reassignments move replicas. A topic with the id of another is
-    malformed, since brokers identify a log by it. The known topic keeps the id, else the topic that
-    was certainly created with it.
+    Present assignments stay: only reassignments move replicas. So does a known id where the znode
+    has none. A topic with the id of another is malformed, since brokers identify a log by it. The
+    known topic keeps the id, else the topic that was certainly created with it.
     """
     read = await term.store.each(topics, lambda topic: _read_topic(term, topic))
     found = [each for each in read if each is not None]
@@ -122,7 +122,7 @@ async def _owners_of_shared_ids(term: Term, found: Sequence[_FoundTopic]) -> Map
     owners: dict[TopicId, str] = {}
     for topic_id, sharing in by_id.items():
         if topic_id != NO_TOPIC_ID and len(sharing) > 1:
-            led = [each for each in sharing if await _has_states(term, each.topic)]
+            led = [each for each in sharing if await has_states(term, each.topic)]
             owners[topic_id] = _owner_of(led, sharing)
     return owners
 
@@ -137,7 +137,8 @@ def _owner_of(led: Sequence[_FoundTopic], sharing: Sequence[_FoundTopic]) -> str
     return ""
 
 
-async def _has_states(term: Term, topic: str) -> bool:
+async def has_states(term: Term, topic: str) -> bool:
+    """Return whether the topic's partitions may have states: it has had leaders."""
     return await term.store.get(znodes.partitions_path(topic)) is not None
 
 
@@ -170,7 +171,7 @@ def _leave_out(term: Term, topic: str, fault: object) -> None:
 
 def _take_in(context: ControllerContext, found: _FoundTopic) -> list[TopicPartition]:
     context.unreadable_topics.discard(found.topic)
-    context.set_topic_id(found.topic, found.topic_id)
+    context.set_topic_id(found.topic, found.topic_id or context.topic_id(found.topic))
     content = found.content
     added = [partition for partition in content.assignment if partition not in context.assignments]
     context.assignments.update((partition, content.assignment[partition]) for partition in added)

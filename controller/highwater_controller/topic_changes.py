@@ -13,6 +13,7 @@ from highwater_controller.loading import load_leaderships, put_found_states
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
+from highwater_controller.lost_topic_ids import write_lost_id_back
 from highwater_controller.partition_state_machine import (
     elect_leaders_where_none,
     move_partitions,
@@ -26,12 +27,17 @@ from highwater_controller.reassignment import (
 from highwater_controller.renouncing import renounce_lost
 from highwater_controller.replica_state_machine import move_replicas
 from highwater_controller.request_batch import RequestBatch
-from highwater_controller.state_reader import read_leadership, read_topic_names, read_topics
+from highwater_controller.state_reader import (
+    has_states,
+    read_leadership,
+    read_topic_names,
+    read_topics,
+)
 from highwater_controller.term import Term
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core import znodes
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import MalformedZnode
 
@@ -67,8 +73,8 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
     """Handle added partitions, a repair, or another topic of the same name.
 
     Ordering: where the topic has another id, the known one stopped and forgotten, the other loaded
-    as a new one -> else the topic's znode read -> its added partitions brought up as those of a new
-    topic.
+    as a new one -> else the topic's znode read -> a lost id written back -> its added partitions
+    brought up as those of a new topic.
     """
     if term.context.is_known(topic) and await _is_another_topic(term, topic):
         await _stop_vanished(term, topic)
@@ -78,7 +84,9 @@ async def on_topic_znode_changed(term: Term, topic: str) -> None:
     context = term.context
     was_spoiled = topic in context.unreadable_topics | context.unwritable_topics
     context.unwritable_topics.discard(topic)
-    await _bring_up(term, await read_topics(term, [topic]))
+    added = await read_topics(term, [topic])
+    await write_lost_id_back(term, topic)
+    await _bring_up(term, added)
     if was_spoiled and topic not in context.unreadable_topics:
         await advance_reassignments(term, context.partitions_of(topic))
 
@@ -109,7 +117,11 @@ async def on_partition_state_repaired(term: Term, partition: TopicPartition) -> 
 
 
 async def _is_another_topic(term: Term, topic: str) -> bool:
-    """Return whether the name was given to a new topic meanwhile (KIP-516)."""
+    """Return whether the name was given to a new topic meanwhile (KIP-516).
+
+    A topic with partition states that has lost its id, or got one, is the known one: a tool that
+    knows no ids wrote the znode (KAFKA-14190), or one that gives them. `read_topics` keeps the id.
+    """
     if not term.toggles.topic_id:
         return False
     read = await term.store.get(znodes.topic_path(topic))
@@ -119,8 +131,10 @@ async def _is_another_topic(term: Term, topic: str) -> bool:
         topic_id = decode_topic(read[0], topic).topic_id
     except MalformedZnode:
         return False  # read_topics traces it
-    context = term.context
-    return topic_id != context.topic_id(topic) and context.topic_with_id(topic_id) is None
+    known_id = term.context.topic_id(topic)
+    if topic_id == known_id or term.context.topic_with_id(topic_id) is not None:
+        return False
+    return NO_TOPIC_ID not in (topic_id, known_id) or not await has_states(term, topic)
 
 
 async def _bring_up(term: Term, added: list[TopicPartition]) -> None:

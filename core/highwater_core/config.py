@@ -274,15 +274,15 @@ _V3_MAY_BREAK: dict[str, tuple[int, ...]] = {
     "L8": (15, 16),
 }
 
-# Under v2 the same, as far as there is no controller, and what it does itself (row 25).
+# Under v2 the same, as far as there is no controller, and what it does itself (row 38).
 _V2_MAY_BREAK: dict[str, tuple[int, ...]] = {
-    "I1": (1, 2, 8, 9, 25),
-    "I2": (1, 6, 8, 25),
-    "I3": (1, 2, 6, 24, 25),
-    "I4": (1, 2, 6, 8, 9, 25),
-    "I9": (1, 2, 8, 9, 25),
+    "I1": (1, 2, 8, 9, 38),
+    "I2": (1, 6, 8, 38),
+    "I3": (1, 2, 6, 24, 38),
+    "I4": (1, 2, 6, 8, 9, 38),
+    "I9": (1, 2, 8, 9, 38),
     "I10": (4, 6),
-    "I11": (1, 2, 6, 25),
+    "I11": (1, 2, 6, 38),
     "I13": (24,),
     "I22": (1, 2, 8, 9),
     "L4": (6, 8),

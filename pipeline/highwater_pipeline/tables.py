@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 14
+DATA_VERSION = 15
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1
@@ -96,6 +96,13 @@ RUNS = Table(
         "writers_are_known": _BOOLEAN,  # of promises.json; null without it
         # The clients' processes that were followed by another start of their client.
         "followed": _STRINGS,
+        # The processes whose histories may lack lines, by the names and digests of files and by
+        # their ends; those with a line in QUARANTINE are not among them.
+        "incomplete": _STRINGS,
+        # The last process of each promised consumer with a history, and the topics that it reads,
+        # in the same order; null without promises.json.
+        "last_readers": _STRINGS,
+        "last_topics": _STRINGS,
     },
     ("run_id",),
 )
@@ -128,9 +135,9 @@ OPERATIONS = Table(
         # run, or is not known.
         "life": _STRING,
         "is_over": _BOOLEAN,
-        # Of an outcome whose send had not begun by its line, or had its outcome, and of a send
-        # begun while another of its operation_id had no outcome; else null. Checks leave it out,
-        # as the checker does, and its run is unproven.
+        # Of an outcome whose send had not begun by its line, or had its outcome, and of a send with
+        # the operation_id of an operation before it; else null. Checks leave it out, as the checker
+        # does, and its run is unproven.
         "is_unmatched": _BOOLEAN,
         "generation": _INT,  # of the group in which a partition was assigned; -1 of all else
     },

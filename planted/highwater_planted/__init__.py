@@ -20,6 +20,7 @@ from highwater_planted import (
     isr,
     jobs,
     late,
+    later_rows,
     offsets,
     sequences,
     starts,
@@ -49,6 +50,7 @@ PLANTED: dict[str, PlantedBug] = {
         *offsets.BUGS,
         *groups.BUGS,
         *fetchers.BUGS,
+        *later_rows.BUGS,
     )
 }
 

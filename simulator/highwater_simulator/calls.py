@@ -264,6 +264,7 @@ class ClientSide:
         self._runtime = runtime
         self._listeners = listeners
         self._endpoint = endpoint
+        self._network, self._plane = network, plane
         self._connection = network.connect(runtime, endpoint.host, plane, self._reset)
         self._to_server, self._to_client = self._connection.there, self._connection.back
         self._server: ServerSide | None = None
@@ -361,6 +362,7 @@ class ClientSide:
     def _send(self, server: ServerSide, call_id: int, request: Any) -> None:
         if self._unheard_since_ns is None:
             self._unheard_since_ns = self._runtime.now_ns()
+        self._network.calls[self._plane] += 1
         self._to_server.send(lambda: server.receive(call_id, request))
         if not expects_response(request):
             self.answered(call_id, _Answer())

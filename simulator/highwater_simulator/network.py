@@ -13,7 +13,7 @@ probability, so that a request may arrive after its own repetition on the next c
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -365,6 +365,8 @@ class Network:
         self._links: dict[tuple[str, str, Plane], Link] = {}
         self._connections: dict[tuple[str, str, Plane], dict[Connection, None]] = {}
         """By opener and acceptor."""
+        self.calls: Counter[Plane] = Counter()
+        """The requests that were sent so far, by plane."""
 
     def link(self, source: str, target: str, plane: Plane) -> Link:
         key = (source, target, plane)

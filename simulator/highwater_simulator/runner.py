@@ -37,6 +37,7 @@ from highwater_simulator.minima import KEY, configured_minimum, is_compacted, le
 from highwater_simulator.network import Plane, latency_of
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
+from highwater_simulator.run_cost import NO_COST, CostMeter, RunCost
 from highwater_simulator.trace_log import FAULTS_BEGIN, HEALED, TraceLog
 from highwater_simulator.world import World
 
@@ -92,6 +93,7 @@ class RunResult:
     """Every incarnation of a client, also without an operation."""
     faults_begin_ns: int | None = None
     """The virtual time from which the plan's steps count, None where the run ended before."""
+    cost: RunCost = NO_COST
     groups_are_served: bool = True
     """Whether healed nodes could coordinate every group at the end, and commit its offsets."""
 
@@ -136,6 +138,7 @@ class PlanRun:
         )
         self.oracle = Oracle(self.world, flagged=flagged)
         self.coverage = Coverage()
+        self._meter = CostMeter(self.world.network, self.world.zookeeper)
         self.load = Load(self.world, plan)
         self.injector = FaultInjector(self.world, self.oracle, plan.steps, self.load)
         judge = self.world.on_event
@@ -200,9 +203,11 @@ class PlanRun:
     def _do_faults(self) -> None:
         self.world.trace.note("plan", FAULTS_BEGIN)
         self.faults_begin_ns = self.world.kernel.now_ns()
+        self._meter.begin(self.faults_begin_ns)
         self.injector.begin()
         self.load.begin()
         self.world.kernel.run_for(self.plan.quiet_after_ms)
+        self._meter.end(self.world.kernel.now_ns())
 
     def _heal(self) -> Core:
         core = liveness.extend_core(self.world, self._planned_core())
@@ -432,6 +437,7 @@ class PlanRun:
 
     def _result(self, violation: Violation | None) -> RunResult:
         history, excuses = self.load.histories(), self.oracle.excuses
+        self._meter.end(self.world.kernel.now_ns())  # where the faults' violation ended it
         return RunResult(
             plan=self.plan,
             violation=violation,
@@ -445,6 +451,7 @@ class PlanRun:
             trace=self.world.trace,
             history=history,
             processes=self.load.processes(),
+            cost=self._meter.cost(self.world.trace.entries, history),
             groups_are_served=self._groups_are_served,
             faults_begin_ns=self.faults_begin_ns,
         )

@@ -22,6 +22,7 @@ from highwater_planted import planted
 from highwater_simulator.feedback import Corpus
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.oracle.violation import Violation
+from highwater_simulator.run_cost import NO_COST, RunCost
 from highwater_simulator.runner import RunResult, run_plan
 
 CpuClock = Callable[[], int]
@@ -99,6 +100,7 @@ class Summary:
     missed: Counter[str]
     not_reached: Counter[str]
     marks: Counter[str]
+    cost: RunCost = NO_COST
     plan: bytes = b""
     is_mutant: bool = False
     """Whether its plan was mutated from others instead of generated from the seed alone."""
@@ -196,6 +198,7 @@ def summarize(schedule: Schedule, plan: Plan, cpu_ns: CpuClock, bug: str = "") -
         missed=Counter(fault_name(step.do) for step in result.outcome.missed),
         not_reached=Counter(fault_name(step.do) for step in result.outcome.not_reached),
         marks=result.marks,
+        cost=result.cost,
         plan=encode_plan(plan) if found is not None else b"",
         fails_anyway=bool(bug) and found is not None and fails(plan),
     )

@@ -89,6 +89,8 @@ class ZooKeeper:
         """By node: a callback for each reply to lose, called when the reply is lost."""
         self._delay_ns = 0
         self._last_turn_ns = 0
+        self.requests = 0
+        """Those that have arrived so far; heartbeats are none."""
         self._backlog: deque[tuple[Timer, Callable[[], None]]] = deque()
 
     # ------------------------------------------------------------ state
@@ -178,6 +180,7 @@ class ZooKeeper:
 
     def receive(self, connection: Connection, work: Callable[[], None]) -> None:
         """Carry out a request that arrived, when its turn comes."""
+        self.requests += 1
         if not self.is_up:
             connection.reset()
         elif not self._delay_ns and not self._backlog:

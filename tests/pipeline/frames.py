@@ -26,10 +26,13 @@ from highwater_checker.history import (
     sends_of,
     unmatched_of,
 )
+from highwater_checker.incomplete import Incomplete, incomplete_of
 from highwater_checker.lives import deleted_topics
 from highwater_checker.lives_of_records import UNKNOWN, LifeOfRecord, LivesOfRecords
 from highwater_checker.looks import Look
 from highwater_checker.probes import Probe
+from highwater_checker.run_folder.documents import PromisedConsumer, PromisedGroup, Promises
+from highwater_checker.run_folder.histories import last_process
 from highwater_checker.segments import ReplicaLog
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
@@ -106,6 +109,7 @@ class Run:
     looks: Sequence[Look] = ()
     probes: Sequence[Probe] = ()
     idempotent: Collection[str] = ()
+    incomplete: Collection[str] = ()
 
     def is_idempotent(self, process: str) -> bool:
         return client_of(process) in self.idempotent
@@ -126,6 +130,28 @@ class Run:
             client
             for client, all_of_its in sorted(functions.items())
             if all_of_its != {SEND} and members is not all_of_its.isdisjoint(OF_MEMBERS)
+        ]
+
+    def promises(self) -> Promises:
+        """Return the promise of a group and of consumers that the tables have."""
+        consumers = tuple(PromisedConsumer(each, "t") for each in self.readers(members=False))
+        groups = (PromisedGroup("g", "t", tuple(self.readers(members=True))),)
+        return Promises(consumers=consumers, groups=groups)
+
+    def incomplete_histories(self) -> Incomplete:
+        return incomplete_of(self.incomplete, self.promises(), self.histories())
+
+    def last_readers(self) -> list[tuple[str, str]]:
+        """Return each consumer's last process, with each topic that its history names."""
+        topics: dict[str, set[str]] = {}
+        for event in self.history:
+            topics.setdefault(client_of(event.process), set()).add(event.topic)
+        return [
+            (process, topic)
+            for client in self.readers(members=False)
+            for process in [last_process(client, self.histories())]
+            if process is not None
+            for topic in sorted(topics[client])
         ]
 
     def lives(self) -> LivesOfRecords:
@@ -205,6 +231,9 @@ def _run(run: Run) -> Iterator[Row]:
         "to_the_end": run.to_the_end,
         "saw_the_end": run.saw_the_end,
         "consumers": run.readers(members=False),
+        "incomplete": sorted(run.incomplete),
+        "last_readers": [process for process, _ in run.last_readers()],
+        "last_topics": [topic for _, topic in run.last_readers()],
         "compacted": sorted({log.topic for log in run.replicas if log.is_compacted}),
     }
 

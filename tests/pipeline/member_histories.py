@@ -177,13 +177,14 @@ def generated_runs() -> list[Run]:
     """Return runs whose members are drawn; in some a log, an acknowledgement or a group is gone."""
     drawn: list[Run] = []
     logs = st.sampled_from([LOGS, LOGS, LOGS, LOGS[:1], (log(0, batch(0, "a", "x")), LOGS[1])])
+    incomplete = st.sampled_from([()] * 36 + [("m0",), ("m0.2", "p0"), ("c0",), ("m9",)])
     gone = st.sampled_from([()] * 9 + [group_gone("g")])
 
     @settings(max_examples=GENERATED, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(histories(), logs, gone, st.sampled_from([-1, -1, -1, 1]))
-    def draw(lines: list[HistoryEvent], logs: Any, gone: Any, acks: int) -> None:
-        name = f"generated-{len(drawn)}"
-        drawn.append(Run(name, [*SENT, *lines], {"p0": acks}, replicas=logs, events=gone))
+    @given(histories(), logs, gone, st.sampled_from([-1, -1, -1, 1]), incomplete)
+    def draw(lines: list[HistoryEvent], logs: Any, gone: Any, acks: int, few: Any) -> None:
+        name, evidence = f"generated-{len(drawn)}", {"replicas": logs, "events": gone}
+        drawn.append(Run(name, [*SENT, *lines], {"p0": acks}, **evidence, incomplete=few))
 
     draw()
     return drawn

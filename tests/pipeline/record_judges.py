@@ -106,7 +106,8 @@ def _reads(run: Run) -> CheckResult:
             incarnations = [each for each in run.histories() if client_of(each) == client]
             own = [log for log in _replicas(run) if log.topic in consumers[client]]
             is_last = process == max(incarnations, key=_incarnation_of)
-            reads_all = is_last and run.to_the_end and client in promised
+            is_whole = process not in run.incomplete
+            reads_all = is_last and is_whole and run.to_the_end and client in promised
             results.append(check_reads(events, own, life_of, to_the_end=reads_all))
     reading = {client_of(each.process) for each in run.reads() if each.type is OperationType.OK}
     is_silent = not reading.issuperset(promised)

@@ -102,5 +102,11 @@ def runs(draw: st.DrawFn) -> Run:
     replicas = [each for place in PARTITIONS for each in draw(logs(*place))]
     damaged = [Damaged("u", 1, 0, "torn batch at byte 0")] if draw(_small) == 0 else []
     return Run(
-        "", draw(histories(replicas)), ACKS, MAX_IN_FLIGHT, replicas=replicas, damaged=damaged
+        "",
+        draw(histories(replicas)),
+        ACKS,
+        MAX_IN_FLIGHT,
+        replicas=replicas,
+        damaged=damaged,
+        incomplete=draw(st.sampled_from([(), (), (), ("c0",), ("c0.2", "p0")])),
     )

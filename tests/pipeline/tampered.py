@@ -9,9 +9,7 @@ from pathlib import Path
 
 from highwater_checker.finding import Finding
 from highwater_checker.history import (
-    ASSIGNED,
     COMMIT,
-    FETCH_COMMITTED,
     POLL,
     OperationType,
 )
@@ -29,7 +27,18 @@ from highwater_checker.run_folder.documents import (
 )
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
+from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import READ_DETAILS
+from tests.pipeline.tampered_histories import (
+    ALL_OF_M0,
+    ASSIGNED_TO_M0,
+    COMMITTED_BY_M0,
+    GROUP,
+    READ_BY_M0,
+    TAMPERED_HISTORIES,
+    TO_M1,
+    TO_M1_LATER,
+)
 from tests.pipeline.tampering import (
     BROKERS,
     FAIL,
@@ -94,27 +103,17 @@ from tests.pipeline.tampering_logs import (
     holding_offsets,
     losing,
     moved_as_its_leader_did,
+    named,
     started_above,
     started_high,
     undecodable,
     with_a_segment_within,
+    with_an_empty_segment,
 )
 from tests.support.run_on_disk import SENT, history_line
 
 KNOWN_WRITERS = promising(writers_are_known=True)
-GROUP = (PromisedGroup("g", "t", ("m0", "m1")),)
 STARTED_AGAIN = b'{"at_ns":7,"number":0,"phase":"starting","node":1}\n'
-ASSIGNED_TO_M0 = member(10, ASSIGNED, -1, generation=1)
-READ_BY_M0 = member(20, POLL, 0)
-COMMITTED_BY_M0 = (
-    member(30, COMMIT, 1, OperationType.INVOKE)
-    + member(31, COMMIT, 1)
-    + member(40, FETCH_COMMITTED, -1, OperationType.INVOKE)
-    + member(41, FETCH_COMMITTED, 1)
-)
-ALL_OF_M0 = (ASSIGNED_TO_M0, READ_BY_M0, COMMITTED_BY_M0)
-TO_M1 = member(11, ASSIGNED, -1, process="m1", generation=1)
-TO_M1_LATER = member(25, ASSIGNED, -1, process="m1", generation=2)
 BEGUN: tuple[EventKind, dict[str, object]] = (EventKind.GROUP_LOAD_BEGUN, {"epoch_start_offset": 5})
 LOADED = EventKind.GROUP_LOAD_ENDED
 MADE, REFUSED = EventKind.PARTITION_STATE_CHANGED, EventKind.TRANSITION_REFUSED
@@ -305,6 +304,16 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         first_then(no_logs, promising(only_in_sync=True)),
         UNKNOWN,
     ),
+    "segment-named-above-its-first-offset": (named(1), FAIL),
+    "segment-named-below-its-first-offset": (
+        first_then(beginning_at(1), named(0)),
+        FAIL,
+    ),
+    "empty-segment-at-the-end": (with_an_empty_segment(1), PASS),
+    "offsets-named-above-their-first": (
+        first_then(holding_offsets(FIRST + SECOND, FIRST + SECOND), named(1, OFFSETS_TOPIC)),
+        FAIL,
+    ),
     "offsets-alike": (holding_offsets(FIRST + SECOND, FIRST + SECOND), PASS),
     "offsets-differ": (holding_offsets(FIRST + SECOND, FIRST + OTHER_SECOND), FAIL),
     "offsets-cut-short": (holding_offsets(FIRST + SECOND, FIRST), FAIL),
@@ -346,6 +355,10 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "silent-where-nodes-may-stay-down": (
         first_then(silent_at_the_end, promising(only_in_sync=True)),
         PASS,
+    ),
+    "node-that-nobody-asked-where-nodes-may-stay-down": (
+        first_then(of_three_nodes, promising(only_in_sync=True)),
+        UNKNOWN,
     ),
     "plan-cut-off": (having("plan.json", b"{"), PASS),
     "topology-cut-off": (having("topology.json", b"{"), UNKNOWN),
@@ -439,4 +452,5 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         ),
         UNKNOWN,
     ),
+    **TAMPERED_HISTORIES,
 }

@@ -23,6 +23,7 @@ from tests.pipeline.tampering import BROKERS, also_traced, look_with, looked, of
 from tests.support.batches import CRC_POSITION, RECORDS_START, changed, without_records
 from tests.support.run_on_disk import (
     BATCH,
+    SEGMENT,
     segment,
     write,
 )
@@ -91,6 +92,27 @@ def with_a_segment_within(folder: Path) -> None:
         for path in (segment(folder, node), name):
             path.write_bytes(build_batch([(None, b"v0", 1_000), (None, b"v1", 1_000)], 0, 0))
         name.with_name("00000000000000000002.log").write_bytes(b"")
+
+
+def named(number: int, topic: str = "t") -> Callable[[Path], None]:
+    """Both logs' only segment is named by that offset."""
+
+    def tamper(folder: Path) -> None:
+        for node in BROKERS:
+            path = segment(folder, node).parent.with_name(f"{topic}-0") / SEGMENT
+            path.rename(path.with_name(f"{number:020d}.log"))
+
+    return tamper
+
+
+def with_an_empty_segment(number: int) -> Callable[[Path], None]:
+    """Both logs have a second, empty segment, which is named by that offset."""
+
+    def tamper(folder: Path) -> None:
+        for node in BROKERS:
+            segment(folder, node).with_name(f"{number:020d}.log").write_bytes(b"")
+
+    return tamper
 
 
 def holding_offsets(*logs: bytes) -> Callable[[Path], None]:

@@ -54,7 +54,8 @@ def _coordinators(run: Run) -> CheckResult | None:
 
 def _committed_offsets(run: Run) -> CheckResult | None:
     events = [event for history in run.histories().values() for event in history]
-    return check_committed_offsets(events) if has_commits(events) else None
+    incomplete = run.incomplete_histories()
+    return check_committed_offsets(events, incomplete) if has_commits(events) else None
 
 
 def _events(run: Run) -> list[TraceEvent]:
@@ -318,9 +319,10 @@ def generated_runs() -> list[Run]:
     drawn: list[Run] = []
 
     @settings(max_examples=GENERATED, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(group_events(), group_histories())
-    def draw(events: list[TraceEvent], history: list[HistoryEvent]) -> None:
-        drawn.append(Run(f"generated-{len(drawn)}", history, events=traced(events)))
+    @given(group_events(), group_histories(), st.sampled_from([()] * 8 + [("g1",), ("m9",)]))
+    def draw(events: list[TraceEvent], history: list[HistoryEvent], incomplete: Any) -> None:
+        name = f"generated-{len(drawn)}"
+        drawn.append(Run(name, history, events=traced(events), incomplete=incomplete))
 
     draw()
     return drawn

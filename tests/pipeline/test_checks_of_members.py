@@ -32,14 +32,18 @@ ENOUGH = 30
 
 def _generations(run: Run) -> CheckResult | None:
     events = _events(run)
-    return check_generations(events, deleted_groups(run.events)) if has_members(events) else None
+    if not has_members(events):
+        return None
+    return check_generations(events, deleted_groups(run.events), run.incomplete)
 
 
 def _deliveries(run: Run) -> CheckResult | None:
     events = _events(run)
     asked = [ack for ack in run.promised() if not ack.life.is_over]
     logs = sorted(run.replicas, key=lambda log: (log.topic, log.partition, log.broker_id))
-    return check_deliveries(events, asked, logs) if has_members(events) else None
+    if not has_members(events):
+        return None
+    return check_deliveries(events, asked, logs, run.incomplete_histories())
 
 
 def _events(run: Run) -> list[HistoryEvent]:

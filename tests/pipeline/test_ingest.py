@@ -323,6 +323,9 @@ def test_a_run_has_its_settings_and_the_judges_verdict(ingested: Ingested) -> No
             "format_version": None,
             "writers_are_known": None,
             "followed": ["p0"],
+            "incomplete": [],
+            "last_readers": None,
+            "last_topics": None,
         }
     ]
 
@@ -496,6 +499,7 @@ def test_a_run_with_nothing_but_a_folder_is_a_row_of_runs(ingested: Ingested) ->
         "unproven",
         "compacted",
         "followed",
+        "incomplete",
     }
     assert run["outcome"] == ""
     assert run["saw_the_end"] is False

@@ -17,24 +17,20 @@ SELECT run_id, process, topic, "partition", "offset", life, arg_min("value", lin
 FROM reads WHERE life <> '?' GROUP BY ALL;
 
 CREATE VIEW places AS
-SELECT run_id, process, topic, "partition", "offset", arg_max(key, line) AS key,
-  arg_min("value", line) FILTER (NOT ifnull(is_over, false)) AS "value"
+SELECT run_id, process, topic, "partition", "offset",
+  arg_min(key, line) FILTER (NOT ifnull(is_over, false)) AS key,
+  arg_min("value", line) FILTER (NOT ifnull(is_over, false)) AS "value",
+  arg_min(operation, line) FILTER (NOT ifnull(is_over, false)) AS operation
 FROM reads GROUP BY ALL;
 
 CREATE VIEW whole AS
 SELECT * FROM replicas WHERE damage IS NULL AND high_watermark >= 0;
 
 CREATE VIEW clients AS
-SELECT DISTINCT o.run_id, topic, process, client,
-  ifnull(try_cast(split_part(process, '.', 2) AS INTEGER), 1) AS incarnation
-FROM operations o JOIN consumers c
-  ON c.run_id = o.run_id AND c.client = split_part(o.process, '.', 1);
+SELECT run_id, unnest(last_readers) AS process, unnest(last_topics) AS topic FROM runs;
 
 CREATE VIEW last_ones AS
-SELECT DISTINCT c.run_id, c.topic, l.process
-FROM clients c JOIN clients l USING (run_id, client)
-WHERE l.incarnation = (
-  SELECT max(m.incarnation) FROM clients m WHERE m.run_id = c.run_id AND m.client = c.client);
+SELECT DISTINCT run_id, topic, process FROM clients ANTI JOIN incomplete USING (run_id, process);
 
 CREATE VIEW findings AS
 SELECT run_id, 'I9' AS invariant, topic, "partition", "offset", -1 AS broker, operation
@@ -44,7 +40,7 @@ UNION ALL
 SELECT run_id, 'I9', topic, "partition", "offset", -1, operation
 FROM reads WHERE high_watermark BETWEEN 0 AND "offset"
 UNION ALL
-SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, ''
+SELECT p.run_id, 'I9', p.topic, p."partition", p."offset", w.broker, operation
 FROM places p JOIN whole w USING (run_id, topic, "partition")
 LEFT JOIN (SELECT * EXCLUDE (key), true AS held FROM records) r
   USING (run_id, topic, "partition", broker, "offset")

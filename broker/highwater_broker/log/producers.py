@@ -2,8 +2,8 @@
 
 Remembered batches follow from the log: from a snapshot, and the headers of the batches after it. A
 snapshot is written where a segment begins, at a clean stop, and with a flush once the log has grown
-by SNAPSHOT_BYTES: else a start after a crash would read every header of the last segment. A missing
-or torn one only costs a longer scan.
+by SNAPSHOT_BYTES: else a start after a crash, or a truncation, would read every header of the last
+segment. A missing or torn one only costs a longer scan.
 
 Ordering: no snapshot is beyond the log's end. A truncation removes later snapshots before batches,
 and the log's next flush makes the removal durable before the recovery point passes that offset. So
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 
@@ -41,6 +41,23 @@ SNAPSHOT_BYTES = 4 * 1024 * 1024
 """Some 25,000 of the smallest batches, whose headers are read in a tenth of a second."""
 _SNAPSHOT_NAME = re.compile(r"([0-9]{20})\.snapshot")
 _BASE_OFFSET = attrgetter("base_offset")
+
+
+def spread_out(begin: int, offsets: list[int]) -> list[int]:
+    """Return which snapshots of a segment to keep, ascending.
+
+    The newest two: until the next checkpoint of the recovery point only the older is trusted. Of
+    the others so many that a truncation reads no more than about as many records again as it
+    removed, and that their number grows with the logarithm of the segment's length alone.
+
+    begin: the segment's base offset, which has a snapshot of its own. offsets: ascending.
+    """
+    end, kept = offsets[-1], offsets[-2:]
+    for place in range(len(offsets) - 3, -1, -1):
+        before = offsets[place - 1] if place else begin
+        if end - before > 2 * (end - kept[0]):
+            kept.insert(0, offsets[place])
+    return kept
 
 
 class LogProducers:
@@ -126,12 +143,11 @@ class LogProducers:
 
         Where the disk refuses there is none: the next start then reads more headers.
         """
-        self._write_snapshot(offset, segments, kept=0)
+        self._write_snapshot(offset, segments, lambda begin, offsets: offsets[-1:])
 
     def add_snapshot(self, offset: int, segments: Sequence[Segment]) -> None:
-        """Likewise, beside the newest other one: until the next checkpoint of the recovery point
-        only that one is trusted."""
-        self._write_snapshot(offset, segments, kept=1)
+        """Likewise, beside those that `spread_out` keeps."""
+        self._write_snapshot(offset, segments, spread_out)
 
     def add_snapshot_if_due(self, offset: int, segments: Sequence[Segment]) -> None:
         """Do so once the log has grown by SNAPSHOT_BYTES since the last snapshot."""
@@ -141,7 +157,12 @@ class LogProducers:
         if last.size_bytes - since_bytes >= SNAPSHOT_BYTES:
             self.add_snapshot(offset, segments)
 
-    def _write_snapshot(self, offset: int, segments: Sequence[Segment], kept: int) -> None:
+    def _write_snapshot(
+        self,
+        offset: int,
+        segments: Sequence[Segment],
+        kept_of: Callable[[int, list[int]], list[int]],
+    ) -> None:
         path, last = segment_path(self._folder, offset, SNAPSHOT_SUFFIX), segments[-1]
         try:
             self.make_current(segments)
@@ -149,8 +170,11 @@ class LogProducers:
             if self._snapshots[-1:] == [offset]:
                 self._snapshots.pop()  # the new one has its name
             first = bisect_right(self._snapshots, last.base_offset)
-            for _ in self._snapshots[first : len(self._snapshots) - kept]:
-                self._remove(first)
+            of_last = [*self._snapshots[first:], offset]
+            kept = kept_of(last.base_offset, of_last)
+            for old in of_last:
+                if old not in kept:
+                    self._remove(self._snapshots.index(old))
             self._snapshots.append(offset)
             self._unsynced.append(offset)
             self._last_snapshot = last.base_offset, last.size_bytes

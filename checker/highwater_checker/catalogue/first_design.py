@@ -1,4 +1,4 @@
-"""Trigger of the row about the first design: a leader takes its whole log for committed (25)."""
+"""Trigger of the row about the first design: a leader takes its whole log for committed (38)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from highwater_core.events import EventKind, TraceEvent
 def took_its_log_for_committed(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 25: a new leader raised its high watermark to its log's end, whoever had the records.
+    """Row 38: a new leader raised its high watermark to its log's end, whoever had the records.
 
     It had not yet written the ISR that has them: later the records are committed.
     """

@@ -7,10 +7,6 @@ Source: docs/reference/catalogue.md; the reasons quote its Symptom column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-
 from highwater_checker.catalogue import (
     commands,
     coordinators,
@@ -19,62 +15,9 @@ from highwater_checker.catalogue import (
     in_sync,
     truncation,
 )
-from highwater_checker.catalogue.story import Trigger
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One historical bug.
-
-    breaks: for each invariant, how the bug violates it.
-    in_a_trace: the events that its trigger looks for, or why it has none.
-    planted: the planted mistakes that show it, where no preset has the bug.
-    """
-
-    number: int
-    ids: tuple[str, ...]
-    title: str
-    affected: str
-    fixed_in: str
-    breaks: Mapping[str, str] = field(hash=False)
-    in_a_trace: str
-    trigger: Trigger | None = None
-    planted: tuple[str, ...] = ()
-    is_of_first_design: bool = False
-    """Whether only brokers that elect leaders themselves have it."""
-
-    @property
-    def invariants(self) -> tuple[str, ...]:
-        return tuple(self.breaks)
-
-
-def _row(
-    number: int,
-    ids: tuple[str, ...],
-    title: str,
-    *,
-    versions: tuple[str, str],
-    breaks: dict[str, str],
-    in_a_trace: str,
-    trigger: Trigger | None = None,
-    planted: tuple[str, ...] = (),
-    is_of_first_design: bool = False,
-) -> Row:
-    affected, fixed_in = versions
-    what = MappingProxyType(breaks)
-    return Row(
-        number,
-        ids,
-        title,
-        affected,
-        fixed_in,
-        what,
-        in_a_trace,
-        trigger,
-        planted,
-        is_of_first_design,
-    )
-
+from highwater_checker.catalogue.later_rows import LATER_ROWS
+from highwater_checker.catalogue.row import Row as Row
+from highwater_checker.catalogue.row import make_row as _row
 
 _LOST = "a committed record is lost"
 _ELECTED = "its new leader lacks a committed record"
@@ -396,8 +339,9 @@ CATALOGUE: tuple[Row, ...] = (
         "became_follower with a log end above 0",
         trigger=commands.old_log_taken_for_a_new_topic,
     ),
+    *LATER_ROWS,
     _row(
-        25,
+        38,
         ("V2-hw-leo",),
         "A new leader takes its whole log for committed before others have it",
         versions=("the first design (V2)", "V3: the new leader's high watermark stays"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import COMMIT, FETCH_COMMITTED, HistoryEvent, OperationType
+from highwater_checker.incomplete import ALL_WHOLE, Incomplete
 from highwater_checker.wording import Wording
 
 CHECK = "committed offsets (I14)"
@@ -35,17 +36,22 @@ def has_commits(events: Iterable[HistoryEvent]) -> bool:
     return any(event.function == COMMIT for event in events)
 
 
-def check_committed_offsets(events: Iterable[HistoryEvent]) -> CheckResult:
+def check_committed_offsets(
+    events: Iterable[HistoryEvent], incomplete: Incomplete = ALL_WHOLE
+) -> CheckResult:
     """Find fetched offsets that no commit explains: never committed, or certainly overwritten.
 
     A commit that was certainly refused explains nothing. A commit with an unknown outcome may take
     effect at any time after its begin. The histories must be without expired or deleted offsets.
+    incomplete: any offset may have been committed for its groups.
     Source: docs/explanation/replication.md, "Invariants", I14.
     """
     commits, fetches = _operations(events)
     findings: list[Finding] = []
     examined = 0
     for key, fetched in fetches.items():
+        if incomplete.is_of(key[0]):
+            continue
         written = commits.get(key, [])
         for fetch in fetched:
             examined += 1

@@ -19,6 +19,7 @@ from highwater_checker.history import (
     HistoryEvent,
     OperationType,
 )
+from highwater_checker.incomplete import ALL_WHOLE, Incomplete
 from highwater_checker.lives_of_records import ONLY
 from highwater_checker.segments import ReplicaLog
 from highwater_checker.wording import Wording
@@ -58,7 +59,10 @@ class _Deliveries:
     """Follows the members of all groups through their histories."""
 
     def __init__(
-        self, promised: dict[Place, list[tuple[int, str]]], not_judged: set[tuple[str, Place]]
+        self,
+        promised: dict[Place, list[tuple[int, str]]],
+        not_judged: set[tuple[str, Place]],
+        incomplete: Incomplete,
     ) -> None:
         """promised: by partition, offsets and values of records that must be delivered, ascending.
 
@@ -66,6 +70,7 @@ class _Deliveries:
         """
         self._promised = promised
         self._not_judged = not_judged
+        self._incomplete = incomplete
         self._members: dict[str, _Member] = {}
         self._progress: dict[tuple[str, Place], _Progress] = {}
         self.examined = 0
@@ -96,7 +101,7 @@ class _Deliveries:
     def _deliver(self, member: _Member, event: HistoryEvent, place: Place) -> Iterator[Finding]:
         self.examined += 1
         next_offset = member.next_offsets.get(place, -1)
-        if event.offset < next_offset:
+        if event.offset < next_offset and event.process not in self._incomplete.processes:
             message = Wording.DELIVERED_AGAIN.filled(
                 value=event.value, process=event.process, next_offset=next_offset
             )
@@ -106,7 +111,7 @@ class _Deliveries:
 
     def _commit(self, member: _Member, event: HistoryEvent, place: Place) -> Iterator[Finding]:
         """Yield promised records below the offset that were not delivered before this commit."""
-        if (member.group, place) in self._not_judged:
+        if (member.group, place) in self._not_judged or self._incomplete.is_of(member.group):
             return
         progress, promised = self._progress_of(member, place), self._promised.get(place, [])
         while progress.judged < len(promised) and promised[progress.judged][0] < event.offset:
@@ -127,6 +132,7 @@ def check_deliveries(
     events: Iterable[HistoryEvent],
     acknowledged: Sequence[Acknowledged],
     replicas: Iterable[ReplicaLog],
+    incomplete: Incomplete = ALL_WHOLE,
 ) -> CheckResult:
     """Find records that a group commits and no member got, and records that a member got again.
 
@@ -135,6 +141,8 @@ def check_deliveries(
     Records must be delivered if they were acknowledged, are in a log at the end, and belong to a
     topic that was never deleted. A partition is left out if clients that are no members commit
     offsets of the group there.
+    incomplete: its processes may have been reset, or assigned an offset, by a line that is missing;
+    its groups may have got any record.
     Source: docs/explanation/replication.md, "Invariants", I22.
     """
     in_order = sorted(events, key=lambda event: event.time_ns)
@@ -144,7 +152,7 @@ def check_deliveries(
         for event in in_order
         if event.function == COMMIT and event.process not in members
     }
-    deliveries = _Deliveries(_promised(acknowledged, replicas), by_others)
+    deliveries = _Deliveries(_promised(acknowledged, replicas), by_others, incomplete)
     findings = [finding for event in in_order for finding in deliveries.take(event)]
     return CheckResult(CHECK, deliveries.examined, tuple(findings))
 

@@ -47,12 +47,17 @@ class _Group:
     """The latest assignment by process."""
 
 
-def check_generations(events: Iterable[HistoryEvent], deleted: Collection[str] = ()) -> CheckResult:
+def check_generations(
+    events: Iterable[HistoryEvent],
+    deleted: Collection[str] = (),
+    incomplete: Collection[str] = (),
+) -> CheckResult:
     """Find partitions with two owners in one generation, and acknowledged commits of older ones.
 
     A commit is of an older generation if a member had a newer one when the commit began: then the
     coordinator knew the newer one. Deleted groups are left out. A restarted static member owns its
     former partitions, and its former process none.
+    incomplete: processes that may have been assigned a newer generation by a line that is missing.
     Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
     """
     groups: dict[str, _Group] = {}
@@ -72,7 +77,8 @@ def check_generations(events: Iterable[HistoryEvent], deleted: Collection[str] =
         else:
             finding = begun.pop(operation, None)
             examined += event.type is OperationType.OK and event.process in group.members
-            if finding is not None and event.type is OperationType.OK:
+            is_known = event.process not in incomplete
+            if finding is not None and event.type is OperationType.OK and is_known:
                 findings.append(finding)
     return CheckResult(CHECK, examined, tuple(findings))
 

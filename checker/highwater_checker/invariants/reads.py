@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from highwater_checker.compaction import Newest, is_succeeded, newest_of_keys
@@ -25,15 +25,16 @@ def check_reads(
     life_of: Callable[[HistoryEvent], LifeOfRecord] = lambda _: ONLY,
     *,
     to_the_end: bool = True,
+    of_topic: str | None = None,
 ) -> CheckResult:
     """Find records that one consumer read and that a replica does not have there, or the reverse.
 
-    history: of one consumer, which has read every partition from its start, and to its end unless
-    to_the_end is False: records that a killed consumer has not read are no finding. Records below a
-    replica's log_start_offset were removed by retention and are not required. Records at its high
-    watermark and above cannot have been read. Where the client reports the high watermark of an
-    answer, its records must be below it. In a compacted topic a record may be gone, or never read,
-    if there is a newer one of its key.
+    history: of one consumer, which has read every partition of its topic (None: of each) from its
+    start, and to its end unless to_the_end is False: records that a killed consumer has not read
+    are no finding. Records below a replica's log_start_offset were removed by retention and are not
+    required. Records at its high watermark and above cannot have been read. Where the client
+    reports the high watermark of an answer, its records must be below it. In a compacted topic a
+    record may be gone, or never read, if there is a newer one of its key.
     life_of: the life of its topic in which a record was written. Records of a life that is over or
     unknown need not be there. An offset that was read in any life counts as read: a consumer may
     keep its position when its topic is made again.
@@ -48,28 +49,23 @@ def check_reads(
             for offset, _, value in batch.records()
         }
         newest = newest_of_keys([replica])
-        succeeded = {
-            place
-            for place, key in reads.keys.items()
-            if is_succeeded(key.encode(), place[2], newest)
-        }
-        findings.extend(_differences(replica, reads.lasting, held, succeeded))
-        if to_the_end:
+        findings.extend(_differences(replica, reads.lasting, held, newest))
+        if to_the_end and of_topic in (None, replica.topic):
             findings.extend(_unread(replica, reads, newest))
-    return CheckResult(CHECK, len(reads.keys), tuple(findings))
+    return CheckResult(CHECK, len(reads.places), tuple(findings))
 
 
 @dataclass(slots=True)
 class _Reads:
     """The records that one consumer read.
 
-    keys: the record's key at each place.
-    lasting: the first value at each place, of the life that goes on.
+    places: of every read.
+    lasting: the first read of each place, in the life that goes on.
     findings: of reads that contradict an earlier read, or their own answer's high watermark.
     """
 
-    keys: dict[Place, str] = field(default_factory=dict)
-    lasting: dict[Place, str] = field(default_factory=dict)
+    places: set[Place] = field(default_factory=set)
+    lasting: dict[Place, HistoryEvent] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -82,13 +78,13 @@ def _reads_of(
         if event.function != POLL or event.type is not OperationType.OK:
             continue
         place, value, life = _place(event), event.value, life_of(event)
-        reads.keys[place] = event.key
+        reads.places.add(place)
         first = first_values.setdefault((place, life.life), value)
         if first != value and life.life != UNKNOWN_LIFE:
             what = Wording.READ_TWICE.filled(first_value=first, value=value)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
         if not life.is_over:
-            reads.lasting.setdefault(place, value)
+            reads.lasting.setdefault(place, event)
         if 0 <= event.high_watermark <= event.offset:
             what = Wording.READ_UNCOMMITTED.filled(value=value, high_watermark=event.high_watermark)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
@@ -97,19 +93,20 @@ def _reads_of(
 
 def _differences(
     replica: ReplicaLog,
-    read: dict[Place, str],
+    read: dict[Place, HistoryEvent],
     held: dict[Place, str],
-    succeeded: Collection[Place],
+    newest: Newest,
 ) -> Iterable[Finding]:
-    for place, value in read.items():
+    for place, event in read.items():
         is_of_replica = place[:2] == (replica.topic, replica.partition)
-        if place not in held and place in succeeded:
+        if place not in held and is_succeeded(event.key.encode(), place[2], newest):
             continue
-        if is_of_replica and place[2] >= replica.log_start_offset and held.get(place) != value:
+        is_required = is_of_replica and place[2] >= replica.log_start_offset
+        if is_required and held.get(place) != event.value:
             what = Wording.READ_AND_GONE.filled(
-                value=value, broker=replica.broker_id, held=held.get(place)
+                value=event.value, broker=replica.broker_id, held=held.get(place)
             )
-            yield _finding("I9", place, what, replica.broker_id)
+            yield _finding("I9", place, what, replica.broker_id, event.operation)
 
 
 def _unread(replica: ReplicaLog, reads: _Reads, newest: Newest) -> Iterable[Finding]:
@@ -121,7 +118,7 @@ def _unread(replica: ReplicaLog, reads: _Reads, newest: Newest) -> Iterable[Find
         for offset, key, value in batch.records():
             place = replica.topic, replica.partition, offset
             is_offered = replica.log_start_offset <= offset < replica.high_watermark
-            if is_offered and place not in reads.keys and not is_succeeded(key, offset, newest):
+            if is_offered and place not in reads.places and not is_succeeded(key, offset, newest):
                 shown = (value or b"").decode("utf-8", "replace")
                 what = Wording.NEVER_READ.filled(value=shown, broker=replica.broker_id)
                 yield _finding("unseen", place, what, replica.broker_id)

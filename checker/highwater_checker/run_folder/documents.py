@@ -207,6 +207,15 @@ class Promises:
         if len(set(clients)) < len(clients):
             raise ValueError(f"a producer is promised twice: {clients}")
 
+    @property
+    def clients(self) -> list[str]:
+        """Return the names of all promised clients, each of which leaves a history."""
+        return [
+            *(each.client for each in self.producers),
+            *(each.client for each in self.consumers),
+            *(member for group in self.groups for member in group.members),
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Excused:

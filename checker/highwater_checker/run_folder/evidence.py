@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from highwater_checker.finding import CheckResult
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_of
+from highwater_checker.incomplete import ALL_WHOLE, Incomplete, incomplete_of
 from highwater_checker.lives import Life, Lives, deleted_topics
 from highwater_checker.lives_of_records import LifeOfRecord, LivesOfRecords
 from highwater_checker.looks import Look, decode_looks
@@ -68,6 +69,8 @@ class Evidence:
     """Of the run's brokers and controllers, 0 where it is not known."""
     torn_while_alive: tuple[str, ...] = ()
     """Processes that were not killed, whose histories end in half a line."""
+    incomplete: Incomplete = ALL_WHOLE
+    """Processes whose histories may lack lines."""
     unread: tuple[str, ...] = ()
     """Unreadable and missing evidence, which makes the verdict unknown."""
 
@@ -127,7 +130,8 @@ def read_evidence(folder: Path) -> Evidence:
     logs = ReplicaLogs({}, (), ())
     if final_look is not None:
         logs = read_replica_logs(folder / names.SEGMENTS, final_look, files.promises, unread)
-    histories = read_histories(folder / names.HISTORY, unread)
+    damaged = set(files.incomplete)
+    histories = read_histories(folder / names.HISTORY, unread, damaged)
     traces = read_traces(folder / names.TRACE, unread)
     unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
     unread += _gaps(traces)
@@ -135,8 +139,9 @@ def read_evidence(folder: Path) -> Evidence:
     lives = _lives_of(traces, folder, unread)
     sends = sends_in(histories, unread, _without_offsets(files.promises))
     unread += _strange_readers(histories, files.promises)
+    promises = files.promises or Promises()
     return Evidence(
-        promises=files.promises or Promises(),
+        promises=promises,
         requirements=files.requirements,
         final_look=final_look,
         histories=histories,
@@ -151,6 +156,7 @@ def read_evidence(folder: Path) -> Evidence:
         excused=files.excused,
         node_count=files.node_count,
         torn_while_alive=files.torn_while_alive,
+        incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
     )
 

@@ -59,8 +59,10 @@ def _names_in(folder: Path) -> list[str]:
 
 def not_as_written(
     folder: Path, kept: Iterable[str], written: Mapping[str, int | WrittenFile]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
     """Yield the files that are missing, that have changed, and that were added since.
+
+    Each with the reason, in words.
 
     kept: files of any size and content.
     written: in an earlier format only the files' sizes, in bytes; then added files are not told.
@@ -69,15 +71,15 @@ def not_as_written(
         found, as_written = _size_of(folder / name), written.get(name)
         size = as_written.size_bytes if isinstance(as_written, WrittenFile) else as_written
         if found is None:
-            yield f"{name} is missing"
+            yield name, f"{name} is missing"
         elif size is not None and found != size:
-            yield f"{name}: {found} bytes, where {size} were written"
+            yield name, f"{name}: {found} bytes, where {size} were written"
         elif isinstance(as_written, WrittenFile) and as_written.sha256 != _digest(folder / name):
-            yield f"{name}: its content is not as it was written"
+            yield name, f"{name}: its content is not as it was written"
     if any(isinstance(each, WrittenFile) for each in written.values()):
         known = {*written, *_LISTED_LATER}
         added = (name for name in _names_in(folder) if name not in known)
-        yield from (f"{text_of(name)} was not there when the run ended" for name in added)
+        yield from ((name, f"{text_of(name)} was not there when the run ended") for name in added)
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from highwater_checker.history import (
     OF_MEMBERS,
@@ -22,6 +22,7 @@ from highwater_checker.history import (
     sends_of,
     unmatched_of,
 )
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.files import files_in, last_byte_of, text_of
 from highwater_checker.run_folder.lines import read_lines
 
@@ -37,19 +38,26 @@ def read_history(path: Path, unread: list[str] | None = None) -> list[HistoryEve
 
 
 def read_histories(
-    history_folder: Path, unread: list[str] | None = None
+    history_folder: Path, unread: list[str] | None = None, damaged: set[str] | None = None
 ) -> dict[str, list[HistoryEvent]]:
     """Return every process's history, by process, ascending; `unread` takes lines alone.
 
     A line of another process than its file's is left out, and goes to `unread`.
+    damaged: takes the processes of which lines went to `unread`.
     """
     found: dict[str, list[HistoryEvent]] = {}
     for process in processes_in(history_folder):
-        events = read_history(_history_of(history_folder, process), unread)
+        own_unread = None if unread is None else list[str]()
+        events = read_history(_history_of(history_folder, process), own_unread)
         found[process] = [event for event in events if event.process == process]
         strangers = len(events) - len(found[process])
-        if strangers and unread is not None:
-            unread.append(f"{process}.jsonl: {strangers} lines of another process")
+        if own_unread is None or unread is None:
+            continue
+        if strangers:
+            own_unread.append(f"{process}.jsonl: {strangers} lines of another process")
+        if own_unread and damaged is not None:
+            damaged.add(process)
+        unread += own_unread
     return found
 
 
@@ -109,6 +117,11 @@ def incarnations_of(client: str, processes: Iterable[str]) -> list[str]:
     return sorted(own, key=incarnation_of)
 
 
+def last_process(client: str, processes: Iterable[str]) -> str | None:
+    """Return the client's process of the highest incarnation, None of a client with none."""
+    return next(reversed(incarnations_of(client, processes)), None)
+
+
 def incarnations_missing(processes: Collection[str]) -> list[str]:
     """Return each client's first incarnation that has no history, though a later one has."""
     found: list[str] = []
@@ -118,6 +131,12 @@ def incarnations_missing(processes: Collection[str]) -> list[str]:
                 found.append(process_name(client, number))
                 break
     return found
+
+
+def histories_missing(clients: Iterable[str], processes: Collection[str]) -> list[str]:
+    """Return the processes without a history: of clients with none, and of earlier starts."""
+    without = [client for client in clients if not incarnations_of(client, processes)]
+    return [*dict.fromkeys((*without, *incarnations_missing(processes)))]
 
 
 def followed_processes(processes: Collection[str]) -> list[str]:
@@ -158,6 +177,13 @@ def processes_in(history_folder: Path, unread: list[str] | None = None) -> list[
         elif unread is not None:
             unread.append(f"{text_of(path.name)}: no process has such a name")
     return found
+
+
+def process_of(name: str) -> str | None:
+    """Return the process whose history has this path in the run's folder, None of other files."""
+    path = PurePath(name)
+    is_history = path.parent.as_posix() == names.HISTORY and path.suffix == ".jsonl"
+    return path.stem if is_history and _PROCESS.fullmatch(path.stem) else None
 
 
 def _is_torn(path: Path) -> bool:

@@ -27,7 +27,12 @@ from highwater_checker.run_folder.documents import (
     WrittenFile,
 )
 from highwater_checker.run_folder.evidence_files import not_as_written
-from highwater_checker.run_folder.histories import processes_in, torn_while_alive
+from highwater_checker.run_folder.histories import (
+    histories_missing,
+    process_of,
+    processes_in,
+    torn_while_alive,
+)
 from highwater_checker.verdict import Requirement
 
 T = TypeVar("T")
@@ -39,6 +44,7 @@ class SmallFiles:
 
     promises, final_look, watched: None of a run without the file. unread: what cannot be read or is
     missing. node_count: of brokers and controllers, 0 where no file says it.
+    incomplete: processes whose histories end in half a line, are missing, or are not as written.
     """
 
     promises: Promises | None
@@ -48,6 +54,7 @@ class SmallFiles:
     excused: tuple[Excused, ...]
     processes: tuple[str, ...]
     torn_while_alive: tuple[str, ...]
+    incomplete: tuple[str, ...]
     node_count: int
     unread: tuple[str, ...]
 
@@ -81,17 +88,21 @@ def read_small_files(folder: Path) -> SmallFiles:
         is_whole = PROMISES.name in written and all(map(_has_digest, written.values()))
         if promises.format_version > 1 and not is_whole:
             unread.append(f"{FILES.name}: it lacks digests of files of evidence")
-    unread += not_as_written(folder, kept, written or {})
+    others = dict(not_as_written(folder, kept, written or {}))
+    unread += others.values()
     topology = read_document(TOPOLOGY, folder, unread, is_needed=False) or RunTopology()
     history = folder / names.HISTORY
+    processes, torn = processes_in(history, unread), torn_while_alive(history)
+    missing = histories_missing(() if promises is None else promises.clients, processes)
     return SmallFiles(
         promises=promises,
         requirements=read_document(REQUIREMENTS, folder, unread) or (),
         final_look=read_document(FINAL_LOOK, folder, unread),
         watched=read_document(WATCHED, folder, unread, is_needed=False),
         excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),
-        processes=tuple(processes_in(history, unread)),
-        torn_while_alive=tuple(torn_while_alive(history)),
+        processes=tuple(processes),
+        torn_while_alive=tuple(torn),
+        incomplete=tuple(sorted({*torn, *missing, *filter(None, map(process_of, others))})),
         node_count=(topology.brokers or 0) + (topology.controllers or 0),
         unread=tuple(dict.fromkeys(unread)),
     )

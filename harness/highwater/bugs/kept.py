@@ -29,6 +29,12 @@ SHOWN_IN: Mapping[int, str] = {
     9: "last_replica_standing",
     10: "an_election_outside_the_isr",
     15: "a_restart_that_no_controller_saw",
+    25: "records_of_a_newer_epoch",
+    26: "a_log_that_goes_on_behind_a_torn_batch",
+    27: "an_epoch_that_recovery_leaves_out",
+    28: "a_controller_elected_and_idle",
+    29: "an_unopened_log_taken_for_clean",
+    30: "retention_beyond_the_high_watermark",
 }
 """The scenario that shows a row, by its number. A row that is not here has none yet."""
 

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,7 @@ from highwater_core.config import Preset
 from highwater_pipeline.campaign.state import Settings
 from highwater_simulator.generate import Family
 from highwater_simulator.oracle.violation import Violation
+from highwater_simulator.run_cost import NO_COST, RunCost
 from highwater_simulator.search import Chunk, Found, Kind, Schedule, Summary
 from highwater_simulator.shrink import describe
 
@@ -94,6 +96,7 @@ def row_of(summary: Summary, settings: Settings) -> dict[str, Any]:
         "simulated_ns": summary.simulated_ns,
         "cpu_ns": summary.cpu_ns,
         "acknowledged": summary.acknowledged,
+        **asdict(summary.cost),
         "is_excused": summary.is_excused,
         "flagged": sorted(map(str, summary.flagged.elements())),
         "fired": sorted(summary.fired.elements()),
@@ -140,6 +143,7 @@ def _row(schedule: Schedule, settings: Settings) -> dict[str, Any]:
         "fails_anyway": False,
         "is_excused": False,
         **dict.fromkeys(("events", "simulated_ns", "cpu_ns", "acknowledged"), 0),
+        **asdict(NO_COST),
         **{name: [] for name in ("flagged", "fired", "missed", "not_reached", "marks")},
     }
 
@@ -176,6 +180,7 @@ def summary_of(row: Row) -> Summary:
         missed=Counter(row["missed"]),
         not_reached=Counter(row["not_reached"]),
         marks=Counter(row["marks"]),
+        cost=RunCost(**{each.name: row[each.name] for each in fields(RunCost)}),
         plan=(row["plan"] or "").encode(),
         fails_anyway=row["fails_anyway"],
     )

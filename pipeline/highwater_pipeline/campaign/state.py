@@ -135,6 +135,22 @@ def _settings(store: Path, name: str, asked: Settings) -> Settings:
     return kept
 
 
+def stored_settings(store: Path, name: str) -> Settings:
+    """Return the settings of a campaign of the store.
+
+    Raises:
+        CannotGoOn: there is none of that name, or another version began it.
+    """
+    path = _folder(store, name) / "settings.json"
+    found = read_kept(path, Settings)
+    if found is not None:
+        return found
+    if path.exists():
+        raise CannotGoOn(f"campaign {name} was begun by another version")
+    there = sorted(each.parent.name for each in path.parent.parent.glob("*/settings.json"))
+    raise CannotGoOn(f"no campaign {name!r} in {store}; there are: {', '.join(there) or 'none'}")
+
+
 def group_receipts(store: Path, name: str) -> dict[int, GroupReceipt]:
     """Return the receipts of finished groups, by number, in order."""
     found = (read_kept(path, GroupReceipt) for path in _folder(store, name).glob("group-*.json"))

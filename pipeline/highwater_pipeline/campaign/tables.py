@@ -6,7 +6,7 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 
 from highwater_pipeline.tables import Table
 
-DATA_VERSION = 1
+DATA_VERSION = 2
 """Of these tables' meaning; a campaign of another is not gone on with."""
 
 _STRING, _INT, _LONG, _BOOLEAN = StringType(), IntegerType(), LongType(), BooleanType()
@@ -39,6 +39,10 @@ SCHEDULES = Table(
         "simulated_ns": _LONG,  # virtual time
         "cpu_ns": _LONG,
         "acknowledged": _LONG,  # records
+        "leader_changes": _LONG,  # from here to unavailable_ns: while faults act
+        "control_calls": _LONG,  # requests between controllers and brokers
+        "zookeeper_requests": _LONG,
+        "unavailable_ns": _LONG,  # virtual time without acknowledgements, summed over partitions
         "is_excused": _BOOLEAN,  # disks alone lost a committed record
         "flagged": _STRINGS,  # kinds that were named without ending the run, one each time
         "fired": _STRINGS,  # kinds of faults, one each time: done,

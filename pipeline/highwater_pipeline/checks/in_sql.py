@@ -3,7 +3,8 @@
 A text names its relations `examined`, the rows that the check looks at, and `findings`: columns of
 FINDINGS, of which it may leave out topic, partition, offset, broker and operation where none is
 meant, and the facts of its wordings. It may name `judged`, the runs to which the check applies;
-else it applies to all. {name} is the table of that name. Functions have Spark's names.
+else it applies to all. {name} is the table of that name, or a text of sql/shared, which several
+texts read. Functions have Spark's names.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ TEXTS: Mapping[str, str] = {
     path.stem: path.read_text() for path in Path(__file__).with_name("sql").glob("*.sql")
 }
 """By the short name of the check."""
+SHARED: Mapping[str, str] = {
+    path.stem: path.read_text() for path in Path(__file__).parent.glob("sql/shared/*.sql")
+}
+"""By its name: one relation, of tables alone."""
 
 
 def check_in_sql(short_name: str, name: str) -> Check:
@@ -49,8 +54,15 @@ def check_in_sql(short_name: str, name: str) -> Check:
     return Check(name, run)
 
 
+def shared(name: str, tables: Tables) -> DataFrame:
+    """Return the relation of a text of sql/shared."""
+    text = SHARED[name]
+    frames: dict[str, Any] = {table: tables.frames[table] for table in tables_of(text)}
+    return tables[RUNS].sparkSession.sql(text, **frames)
+
+
 def tables_of(text: str) -> list[str]:
-    """Return the names of the tables that a text reads, each once."""
+    """Return the names of the tables and shared relations that a text reads, each once."""
     return sorted({name for _, name, _, _ in string.Formatter().parse(text) if name})
 
 
@@ -60,7 +72,10 @@ def names_runs(text: str) -> bool:
 
 
 def _relation(text: str, name: str, tables: Tables) -> DataFrame:
-    frames: dict[str, Any] = {table: tables.frames[table] for table in tables_of(text)}
+    frames: dict[str, Any] = {
+        each: shared(each, tables) if each in SHARED else tables.frames[each]
+        for each in tables_of(text)
+    }
     session = tables[RUNS].sparkSession
     return session.sql(f"{text} SELECT * FROM {name}", **frames)  # noqa: S608
 

@@ -29,8 +29,9 @@ from highwater_pipeline.checks.findings import (
     kept,
     sum_by_run,
 )
+from highwater_pipeline.checks.in_sql import shared
 from highwater_pipeline.checks.ranges import doubts
-from highwater_pipeline.tables import GROUP_MEMBERS, OPERATIONS, RECORDS, RUNS, Tables
+from highwater_pipeline.tables import GROUP_MEMBERS, RECORDS, RUNS, Tables
 
 INVARIANT = "I9"
 READER = ["process", *PARTITION]
@@ -47,13 +48,12 @@ def run(tables: Tables) -> CheckFrames:
 
     Judged are promised consumers and members of promised groups. Each consumer's process is judged
     alone, and is expected to have read every partition of its topics from its start. The last
-    incarnation of a client has read them to their end, where the run let consumers read to the end
-    (promises.json). A client's topics are those that its history names: a client with an empty
-    history is not judged. Below a replica's log_start_offset retention removed the records. Records
-    at its high watermark and above nobody can have read. Where the client reports the high
-    watermark of an answer, the answer's records lie below it. Records of a topic's life that is
-    over or unknown need not be held. A run with a consumer that read nothing counts as not
-    examined.
+    incarnation of a client has read its promised topic to the end, where the run let consumers read
+    to the end (promises.json), unless its history is incomplete. Below a replica's
+    log_start_offset retention removed the records. Records at its high watermark and above nobody
+    can have read. Where the client reports the high watermark of an answer, the answer's records
+    lie below it. Records of a topic's life that is over or unknown need not be held. A run with a
+    consumer that read nothing counts as not examined.
     Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
     highwater_checker.invariants.reads.
     """
@@ -139,10 +139,11 @@ def _read_above_the_high_watermark(reads: DataFrame) -> DataFrame:
 
 
 def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the places whose first value a replica does not hold.
+    """Return the first reads of places whose value a replica does not hold.
 
     changed: the reads of other values there.
     """
+    first = fn.min_by(fn.struct("operation", "value", "held", "key"), "line")
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     gone = (
         reads.where(~fn.col("is_over"))
@@ -155,7 +156,9 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         )
         .where(~fn.col("held").eqNullSafe(fn.col("value")))
         .join(fn.broadcast(changed.select(*LINE)), LINE, "left_anti")
-        .dropDuplicates([*READ_PLACE, "broker"])
+        .groupBy(*READ_PLACE, "broker")
+        .agg(first.alias("first"))
+        .select(*READ_PLACE, "broker", "first.*")
     )
     return findings_of(
         without_succeeded(tables, gone),
@@ -163,6 +166,7 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
         invariant=INVARIANT,
         offset="offset",
         broker="broker",
+        operation="operation",
         facts=["value", "held"],
     )
 
@@ -191,28 +195,22 @@ def _never_read(tables: Tables, reads: DataFrame, held: DataFrame, last: DataFra
 
 
 def _last_incarnations(tables: Tables) -> DataFrame:
-    """Return (run_id, topic, process): each consumer's last process, with each of its topics.
+    """Return (run_id, topic, process): each consumer's last process, with its topic.
 
-    Runs that did not let consumers read to the end are left out, as are members of groups, since
-    each goes on where another ended: the judge checks all members together.
-    A process is named as its client, and from its second incarnation on with the number: c0, c0.2.
-    Source: highwater_checker.history.process_name.
+    Runs that did not let consumers read to the end are left out, as are processes with an
+    incomplete history, which may have read any record. So are members of groups, since each goes on
+    where another ended: the judge checks all members together.
     """
-    number = fn.coalesce(
-        fn.get(fn.split("process", r"\.", 2), fn.lit(1)).try_cast("int"), fn.lit(1)
-    )
-    cut_short = tables[RUNS].where("NOT to_the_end").select("run_id")
-    return (
-        _of(_consumers(tables), tables[OPERATIONS])
-        .join(fn.broadcast(cut_short), "run_id", "left_anti")
-        .select("run_id", "process", "topic")
+    readers = (
+        tables[RUNS]
+        .where("to_the_end")
+        .select("run_id", fn.inline(fn.arrays_zip("last_readers", "last_topics")))
+        .select("run_id", "last_topics", "last_readers")
+        .toDF("run_id", "topic", "process")
         .distinct()
-        .groupBy("run_id", client_of_process().alias("client"))
-        .agg(
-            fn.max_by("process", number).alias("process"),
-            fn.collect_set("topic").alias("topics"),
-        )
-        .select("run_id", "process", fn.explode("topics").alias("topic"))
+    )
+    return readers.join(
+        fn.broadcast(shared("incomplete", tables)), ["run_id", "process"], "left_anti"
     )
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from highwater_checker.history import OF_MEMBERS, POLL, SEND
-from highwater_checker.requirements import COMMITTED, OWN_STARTS, STARTS_ARE_TOLD_SINCE
+from highwater_checker.requirements import COMMITTED, COMPARED, OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
 from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.internal_topics import INTERNAL_TOPICS
@@ -25,6 +25,7 @@ from highwater_pipeline.checks.evidence import (
     held_records,
     is_promised,
     operations_of,
+    reads_of_consumers,
     whole_replicas,
 )
 from highwater_pipeline.checks.findings import text
@@ -55,6 +56,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _untraced(tables),
         _unexplained_starts(tables),
         _uncommitted(tables),
+        _read_of_no_log(tables),
         _starts_of_others(tables),
         _unsent(tables),
         _untold_lives(tables),
@@ -188,6 +190,17 @@ def _uncommitted(tables: Tables) -> DataFrame:
     )
     what = "{topic}-{partition}: acknowledged up to {acknowledged}, high watermark {mark}"
     return _because(below, text(f"{COMMITTED}: {what}"))
+
+
+def _read_of_no_log(tables: Tables) -> DataFrame:
+    """Return the partitions of which records were read, and no replica's log was.
+
+    Source: highwater_checker.requirements.reads_have_logs.
+    """
+    read = reads_of_consumers(tables).where(~fn.col("is_over")).select(*PARTITION).distinct()
+    logs = whole_replicas(tables).select(*PARTITION)
+    what = f"{COMPARED}: {{topic}}-{{partition}}: no replica was read"
+    return _because(read.join(logs, PARTITION, "left_anti"), text(what))
 
 
 def _starts_of_others(tables: Tables) -> DataFrame:

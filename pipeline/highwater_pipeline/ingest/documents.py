@@ -38,7 +38,7 @@ from highwater_checker.run_folder.documents import (
     RunTopology,
 )
 from highwater_checker.run_folder.files import may_be_there
-from highwater_checker.run_folder.histories import followed_processes
+from highwater_checker.run_folder.histories import followed_processes, last_process
 from highwater_checker.run_folder.replica_logs import (
     asked_replicas,
     compacted_topics,
@@ -127,6 +127,8 @@ def read_documents(inventory: Inventory) -> Documents:
         "saw_the_end": bool(final_look) or _looks_stand_for_it(inventory, files),
         "unproven": _unproven(inventory, files),
         "followed": followed_processes(files.processes),
+        "incomplete": list(files.incomplete),
+        **_last_readers(files),
         **_of_watched(files.watched),
         **_judged(inventory),
     }
@@ -142,6 +144,18 @@ def read_documents(inventory: Inventory) -> Documents:
         final_look=final_look,
         last_look_is_final=files.last_look_is_final,
     )
+
+
+def _last_readers(files: SmallFiles) -> Row:
+    if files.promises is None:
+        return {}
+    known = {*files.processes, *files.incomplete}
+    last = [(last_process(each.client, known), each.topic) for each in files.promises.consumers]
+    found = [(process, topic) for process, topic in last if process in files.processes]
+    return {
+        "last_readers": [process for process, _ in found],
+        "last_topics": [topic for _, topic in found],
+    }
 
 
 def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:

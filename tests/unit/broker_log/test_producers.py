@@ -395,3 +395,32 @@ def test_a_producer_takes_few_bytes_and_outlives_a_snapshot() -> None:
     kept = table._recent.values()
     assert max(map(sys.getsizeof, kept)) < 300
     assert table.encode()[10:] == rows
+
+
+@pytest.mark.parametrize("begin", [0, 1000])
+def test_a_truncation_reads_again_about_as_many_records_as_it_removes(begin: int) -> None:
+    """Whatever it removes; and a long segment has few snapshots."""
+    kept: list[int] = []
+    for end in range(begin + 4, begin + 1024, 4):
+        kept = producers.spread_out(begin, [*kept, end])
+        assert kept[-2:] == [end - 4, end][-min(2, len(kept)) :]
+        for cut in range(begin, end):
+            used = max(offset for offset in (begin, *kept) if offset <= cut)
+            assert cut - used <= (end - cut) + 8, (kept, cut)
+        assert len(kept) <= 16
+
+
+def test_after_a_deep_truncation_few_headers_are_read(
+    new_machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producers, "SNAPSHOT_BYTES", 300)
+    machine = new_machine(LogConfig(index_interval_bytes=1))
+    log, _ = machine.open()
+    for sequence in range(80):
+        send(log, sequence)
+        machine.run(log.flush())
+    log.truncate_to(60)
+    read = headers_read(monkeypatch)
+    send(log, 60)
+    assert len(read) < 25
+    assert sequences(log)[-1] == (60, 60)

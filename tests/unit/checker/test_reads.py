@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from highwater_checker.history import HistoryEvent, OperationType
@@ -36,7 +38,9 @@ def test_a_read_record_that_replicas_hold_passes() -> None:
 
 def test_a_record_that_was_read_and_is_gone_or_another_is_found() -> None:
     findings = check_reads(ALL_READ, [log_of("a", "x")]).findings
-    assert [(each.invariant, each.offset) for each in findings] == [("I9", 1)]
+    assert [(each.invariant, each.offset, each.operation) for each in findings] == [
+        ("I9", 1, "c0's poll 0")
+    ]
     assert check_reads(ALL_READ, [log_of("a")]).findings[0].message.endswith("holds nothing")
 
 
@@ -72,3 +76,12 @@ def test_other_partitions_and_other_events_count_for_nothing() -> None:
     events = [*ALL_READ, read(9, "", OperationType.FAIL), read(7, "z", function="send")]
     assert check_reads(events, [log_of("a", "b")]).findings == ()
     assert check_reads(ALL_READ, [log_of("a", "b"), ReplicaLog(4, "t", 1, (), 0)]).findings == ()
+
+
+def test_a_read_of_another_topic_is_compared_and_need_not_be_whole() -> None:
+    other = replace(log_of("x", "y"), topic="u")
+    logs = [log_of("a", "b"), other]
+    reads = [*ALL_READ, replace(read(0, "z"), topic="u")]
+    (finding,) = check_reads(reads, logs, of_topic="t").findings
+    assert (finding.invariant, finding.topic, finding.offset) == ("I9", "u", 0)
+    assert len(check_reads(reads, logs).findings) == 2

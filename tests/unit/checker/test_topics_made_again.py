@@ -135,7 +135,7 @@ def test_records_read_in_the_second_life_must_stay(tmp_path: Path) -> None:
     events = [*two_lives(), traced(800, EventKind.LOG_APPENDED, SECOND, 2, end_offset=3)]
     run = write_made_again(tmp_path / "run", events=events)
     write(run / "history" / "c0.jsonl", polled(*READ_OLD, (710, 0, "v0"), (810, 2, "gone")))
-    assert findings_in(judge_run(run)) == [("I9", "", 2)] * 2, "on either broker"
+    assert findings_in(judge_run(run)) == [("I9", "c0's poll 3", 2)] * 2, "on either"
 
 
 def test_two_values_at_one_offset_of_the_first_life_are_found(tmp_path: Path) -> None:

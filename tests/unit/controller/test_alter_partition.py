@@ -111,6 +111,35 @@ def test_the_proposals_that_may_be_written(led, isr, changes, error):
         assert led.events(EventKind.REQUEST_REFUSED)[-1].detail["error"] == error.name
 
 
+def test_a_new_controller_learns_a_topics_lost_id_from_its_leader(led):
+    """KAFKA-14190. Found: no ISR changed any more, since leaders know the id."""
+    known = topic_id(led)
+    led.kill_controller(1000)
+    led.write_topic("t", (0, 1, 2))
+    led.start_controller(1000)
+    led.until_failed_over()
+    assert topic_id(led) == ""
+    (result,) = alter(
+        led, (0, 1, 2), topic_id=known, leader_epoch=led.state("t").leader_epoch
+    ).results
+    assert (result.error, result.isr) == (ErrorCode.NONE, (0, 1, 2))
+    led.settle()
+    assert topic_id(led) == known
+    for broker in led.brokers.values():
+        assert broker.heard(UpdateMetadataRequest)[-1].partitions[0].topic_id == known
+
+
+def test_an_id_of_another_topic_is_not_learnt(led):
+    led.create_topic("u", (0, 1))
+    other = decode_topic(led.data(znodes.topic_path("u")), "u").topic_id
+    led.kill_controller(1000)
+    led.write_topic("t", (0, 1, 2))
+    led.start_controller(1000)
+    led.until_failed_over()
+    alter(led, (0, 1, 2), topic_id=other, leader_epoch=led.state("t").leader_epoch)
+    assert topic_id(led) == ""
+
+
 def test_a_request_of_an_earlier_registration_is_refused_whole(led):
     response = alter(led, (0, 1, 2), epoch=BrokerEpoch(1))
     assert (response.error, response.results) == (ErrorCode.STALE_BROKER_EPOCH, ())

@@ -275,6 +275,56 @@ def test_another_topic_of_the_same_name_is_known_by_its_id(running):
     assert stop.partitions[0].topic_id != "f" * 32
 
 
+def test_a_tool_that_knows_no_topic_ids_adds_partitions_and_the_topic_keeps_its_id(running):
+    """KAFKA-14190. Found: it counted as another topic, and every replica was deleted."""
+    running.create_topic("t", (0, 1))
+    path = znodes.topic_path("t")
+    topic_id = decode_topic(running.data(path), "t").topic_id
+    both = {0: (NodeId(0), NodeId(1)), 1: (NodeId(1), NodeId(0))}
+    running.write(path, encode_topic(both, NO_TOPIC_ID))
+    running.settle()
+    assert not any(running.brokers[broker_id].heard(StopReplicaRequest) for broker_id in (0, 1))
+    assert running.state("t", 1).leader == 1
+    assert running.active()._controller.term.context.topic_id("t") == topic_id
+    assert decode_topic(running.data(path), "t") == (
+        {TopicPartition("t", number): replicas for number, replicas in both.items()},
+        topic_id,
+        {},
+    )
+
+
+def test_a_topic_that_gets_an_id_from_a_tool_is_no_other(running):
+    running.write_topic("t", (0, 1))
+    until_led(running, "t")
+    running.write(znodes.topic_path("t"), encode_topic({0: (0, 1)}, TopicId("f" * 32)))
+    running.settle()
+    assert not any(running.brokers[broker_id].heard(StopReplicaRequest) for broker_id in (0, 1))
+    assert running.active()._controller.term.context.topic_id("t") == "f" * 32
+
+
+@pytest.mark.parametrize("ids", [("f" * 32, NO_TOPIC_ID), (NO_TOPIC_ID, "f" * 32)])
+def test_a_topic_created_anew_is_another_one_though_only_one_of_the_two_has_an_id(running, ids):
+    path = znodes.topic_path("t")
+    running.write(path, encode_topic({0: (0,)}, TopicId(ids[0])))
+    until_led(running, "t")
+
+    async def replace_topic(session):
+        for each in (
+            znodes.partition_state_path(P0),
+            znodes.partition_path(P0),
+            znodes.partitions_path("t"),
+            path,
+        ):
+            await session.delete(each)
+        await session.create(path, encode_topic({0: (1,)}, TopicId(ids[1])))
+
+    running.do(replace_topic)
+    running.settle()
+    (stop,) = running.brokers[0].heard(StopReplicaRequest)
+    assert stop.partitions[0].delete_partition
+    assert running.state("t").leader == 1
+
+
 def test_a_known_topic_that_becomes_malformed_keeps_its_known_assignment(running):
     running.create_topic("t", (0, 1))
     running.write(znodes.topic_path("t"), b"\xff")

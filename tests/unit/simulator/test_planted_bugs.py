@@ -75,6 +75,7 @@ from .folder_probes import FOLDERS
 from .group_probes import GROUPS
 from .job_probes import JOBS
 from .later_probes import LATER
+from .later_row_probes import LATER_ROW_PROBES
 from .offsets_probes import OFFSETS
 from .sequence_probes import SEQUENCES
 
@@ -656,6 +657,7 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     **SEQUENCES,
     **OFFSETS,
     **GROUPS,
+    **LATER_ROW_PROBES,
 }
 
 

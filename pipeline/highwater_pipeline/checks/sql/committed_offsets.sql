@@ -1,6 +1,7 @@
 -- I14: a fetched offset is the last one acknowledged before, or one committed since.
 -- A commit whose outcome is not known may take effect at any time (ended is null). Every group
--- begins with nothing, -1, committed before the run.
+-- begins with nothing, -1, committed before the run. Anything may have been committed for a group
+-- of a process with an incomplete history.
 WITH told AS (
   SELECT *, lag(type) OVER in_order = 'invoke' AS is_matched, lag(time_ns) OVER in_order AS begun,
     lead(type) OVER in_order IS NULL AS is_open,
@@ -11,7 +12,10 @@ WITH told AS (
 ), examined AS (
   SELECT run_id, process, line, value, topic, partition, t.offset, begun, time_ns AS ended, operation
   FROM told t
-  WHERE function = 'fetch_committed' AND type = 'ok' AND is_matched
+  WHERE function = 'fetch_committed' AND type = 'ok' AND is_matched AND NOT EXISTS (
+    SELECT 1 FROM {incomplete} i
+    WHERE i.run_id = t.run_id AND (i.is_of_any OR i.group_id = t.value)
+  )
 ), judged AS (
   SELECT DISTINCT run_id FROM {operations} WHERE function = 'commit'
 ), commits AS (

@@ -2,7 +2,8 @@
 -- A process is a member from what it was assigned first; an operation that assigns partitions ends
 -- the term of the one before. A member goes on where it was assigned, reset to, or read last.
 -- Of a group's partition each promised record is asked for once: at the first commit above it, in
--- the order of time, then as the files have them. None is where others than members commit.
+-- the order of time, then as the files have them. None is where others than members commit, or
+-- where a member's history is incomplete: any record may have been delivered to it.
 WITH members AS (
   SELECT DISTINCT run_id, process FROM {operations} WHERE function = 'assigned'
 ), judged AS (
@@ -55,6 +56,9 @@ WITH members AS (
     SELECT 1 FROM of_others o
     WHERE o.run_id = c.run_id AND o.group_id = c.group_id AND o.topic = c.topic
       AND o.partition = c.partition
+  ) AND NOT EXISTS (
+    SELECT 1 FROM {incomplete} i
+    WHERE i.run_id = c.run_id AND (i.is_of_any OR i.group_id = c.group_id)
   )
 ), places AS (
   SELECT DISTINCT run_id, group_id, topic, partition FROM commits
@@ -100,7 +104,9 @@ WITH members AS (
   SELECT run_id, 'I22' AS invariant, topic, partition, r.offset, operation,
     'DELIVERED_AGAIN' AS wording, value, process, next_offset, NULL AS group, NULL AS committed
   FROM reads r
-  WHERE r.offset < next_offset
+  WHERE r.offset < next_offset AND NOT EXISTS (
+    SELECT 1 FROM {incomplete} i WHERE i.run_id = r.run_id AND i.process = r.process
+  )
   UNION ALL
   SELECT o.run_id, 'I22', o.topic, o.partition, o.record_offset, o.operation,
     'NOT_DELIVERED', o.value, NULL, NULL, o.group_id, o.committed

@@ -1,0 +1,59 @@
+"""Presets side by side for the command line: campaigns of a store, one page. Needs the extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from highwater.errors import HarnessError
+from highwater.report.pipeline_runs import with_runs_taken_in
+from highwater_pipeline.campaign.state import CannotGoOn, stored_settings
+from highwater_pipeline.campaign.tables import SCHEDULES
+from highwater_pipeline.comparing.presets import CannotCompare, PresetCosts, compare_presets
+from highwater_pipeline.report.pages import write_page
+from highwater_pipeline.report.presets import lead_of_presets, page_of_presets, shown_costs
+from highwater_pipeline.report.sections import shown_value
+from highwater_pipeline.tables import read_table
+
+
+def comparison_of_campaigns(
+    names: Sequence[str], store: Path, out: Path, master: str, *, as_json: bool
+) -> int:
+    """Compare the presets of the store's campaigns, write the page, and return the exit code, 0.
+
+    Raises:
+        HarnessError: the campaigns cannot be compared, or there is no Java.
+    """
+    try:
+        settings = {name: stored_settings(store, name) for name in names}
+        with with_runs_taken_in((), store, master, is_small=False) as (spark, _, tell):
+            tell("presets are compared")
+            rows = read_table(spark, store, SCHEDULES)
+            found = compare_presets(rows.where(rows["campaign"].isin(*names)), settings)
+    except (CannotGoOn, CannotCompare) as error:
+        raise HarnessError(str(error)) from error
+    page = write_page(out, page_of_presets(found))
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        _print(found, page)
+    return 0
+
+
+def _print(found: PresetCosts, page: Path) -> None:
+    """Print a column a preset: there are few, and many figures of each."""
+    console, shown = Console(), [shown_costs(row) for row in found.rows]
+    table = Table(box=None)
+    table.add_column("")
+    for row in shown:
+        table.add_column(row["preset"], justify="right")
+    for name in list(shown[0])[1:]:
+        table.add_row(name, *(shown_value(row[name]) for row in shown))
+    console.print(table)
+    for text in (lead_of_presets(found), *found.notes, str(page)):
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
