@@ -44,9 +44,7 @@ TESTS = {
     "broker/highwater_broker/kafka_api": "tests/unit/kafka_api",
     "broker/highwater_broker/purgatory.py": "tests/unit/kafka_api",
     "broker/highwater_broker": "tests/unit/broker tests/unit/kafka_api tests/scenarios",
-    "controller/highwater_controller/logic/assignments.py": (
-        "tests/unit/controller/test_assignments.py"
-    ),
+    "core/highwater_core/assignments.py": ("tests/unit/core/test_assignments.py"),
     "controller/highwater_controller/logic/eligible_leaders.py": (
         "tests/unit/controller/test_eligible_leaders.py"
     ),

@@ -49,6 +49,7 @@ def become_leader(
             for replica in command.assigned_replicas
             if replica != command.leader
         },
+        is_open=partition.leaders_begin_open,
     )
     is_older = command.leader_epoch < partition.log.epoch_cache.latest_epoch
     if toggles.persist_epoch_on_election or is_older:
@@ -56,7 +57,10 @@ def become_leader(
         partition.log.assign_epoch(command.leader_epoch)
     partition.take_role(role, command, told_by)
     partition.trace(
-        EventKind.BECAME_LEADER, isr=command.isr, high_watermark=partition.high_watermark
+        EventKind.BECAME_LEADER,
+        isr=command.isr,
+        high_watermark=partition.high_watermark,
+        **({} if role.is_open else {"is_open": False}),
     )
 
     partition.maybe_advance_high_watermark()

@@ -237,6 +237,12 @@ class RegistrationView(Protocol):
 # ---------------------------------------------------------------- by the leader itself
 
 
+class IsrListener(Protocol):
+    """Is told of ISRs that were written here."""
+
+    def changed(self, topic_partition: TopicPartition) -> None: ...
+
+
 class ConditionalWriter:
     """Writes the state znode itself, on the version that the leader knows (V3)."""
 
@@ -245,7 +251,7 @@ class ConditionalWriter:
         broker_id: NodeId,
         runtime: Runtime,
         session: CurrentSession,
-        notifier: IsrChangeNotifier,
+        notifier: IsrListener,
         fail_points: FailPoints,
         *,
         adopts_own: bool = True,

@@ -10,20 +10,18 @@ from collections import Counter
 
 from highwater_broker.broker_counters import broker_counters
 from highwater_broker.checkpointer import Checkpointer
-from highwater_broker.control_requests import ControlRequests
-from highwater_broker.controller_client import ControllerClient
+from highwater_broker.commander import Commander, CommanderParts
+from highwater_broker.controller_commands import ControllerCommands
 from highwater_broker.coordinator.service import GroupService
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.fetcher import FetcherContext
 from highwater_broker.fetcher_registry import FetcherRegistry
-from highwater_broker.isr_change_notifier import IsrChangeNotifier
-from highwater_broker.isr_writer import IsrWriter, make_isr_writer
+from highwater_broker.first_design.broker_commands import BrokerCommands
 from highwater_broker.kafka_api.api_settings import KafkaApiSettings, OffsetsTopicSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.log.subfolder import Subfolder
 from highwater_broker.log_cleaner import LogCleaner
-from highwater_broker.log_folder_announcer import LogFolderAnnouncer
 from highwater_broker.log_folder_health import LogFolderHealth
 from highwater_broker.log_folders import LogFolders
 from highwater_broker.metadata_cache import MetadataCache
@@ -36,23 +34,17 @@ from highwater_broker.replica_manager import ReplicaManager
 from highwater_broker.replication_quotas import ReplicationQuotas
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
-from highwater_core.config import resolve_toggles
+from highwater_core.config import CommandedBy, resolve_toggles
 from highwater_core.config_layers import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
     REPLICA_FETCHERS,
 )
-from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
-from highwater_core.ids import BrokerEpoch, Endpoint, NodeId, TopicPartition
-from highwater_core.messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    NodeSnapshot,
-    TaskSnapshot,
-)
-from highwater_core.ports import CallFailed, CannotStart, FileSystem, Ports
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
+from highwater_core.messages import NodeSnapshot, TaskSnapshot
+from highwater_core.ports import CannotStart, CoordinationEvent, FileSystem, Ports
 from highwater_wire.kafka.messages import KafkaAnswer, KafkaRequest
 from highwater_wire.kafka.versions import VERSION_PROFILE
 
@@ -76,23 +68,8 @@ class BrokerNode:
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_settings)
         storage = self._storage_identity()
         self._registration = Registration(
-            settings, self._toggles, ports, self._session, self._topics.on_event, points, storage
+            settings, self._toggles, ports, self._session, self._on_event, points, storage
         )
-        self._controller = ControllerClient(
-            self._session, ports.control, runtime, self._scope, settings.controller_retry_ms
-        )
-        self._notifier = IsrChangeNotifier(settings, runtime, self._session)
-        self._isr_writer: IsrWriter = make_isr_writer(
-            settings,
-            self._toggles,
-            runtime,
-            self._controller,
-            self._session,
-            self._registration,
-            self._notifier,
-            points,
-        )
-        self._announcer = LogFolderAnnouncer(settings.broker_id, runtime, self._session)
         self._folder_healths: list[LogFolderHealth] = []
         self._logs = self._log_folders(storage)
         self._fetchers = FetcherRegistry(self._fetcher_context(), self._scope)
@@ -114,16 +91,15 @@ class BrokerNode:
         self._groups = GroupService(
             settings, ports, self._replicas, self._purgatory, self._metadata, self._session
         )
-        self._control = ControlRequests(
-            runtime, self._registration.registered, self._replicas, self.snapshot, points
-        )
+        commands = BrokerCommands if self._commands_itself else ControllerCommands
+        self._commander: Commander = commands(self._commander_parts())
         self._kafka = KafkaApi(
             self._kafka_settings(),
             ports,
             self._replicas,
             self._metadata,
             self._purgatory,
-            self._controller,
+            self._commander,
             self._topics,
             ProducerIds(self._session, runtime, self._scope, trace, settings.broker_id),
             self._groups.topic_size,
@@ -132,6 +108,10 @@ class BrokerNode:
         )
 
     # ------------------------------------------------------------ wiring
+
+    @property
+    def _commands_itself(self) -> bool:
+        return self._toggles.commanded_by is CommandedBy.STATE_CHANGE_QUEUE
 
     def _storage_identity(self) -> StorageIdentity | None:
         if not self._toggles.eligible_leader_replicas:
@@ -163,6 +143,20 @@ class BrokerNode:
             name,
         )
 
+    def _commander_parts(self) -> CommanderParts:
+        return CommanderParts(
+            settings=self._settings,
+            toggles=self._toggles,
+            ports=self._ports,
+            scope=self._scope,
+            session=self._session,
+            registration=self._registration,
+            replicas=self._replicas,
+            metadata=self._metadata,
+            fail_points=self.fail_points,
+            snapshot=self.snapshot,
+        )
+
     def _partition_context(self) -> PartitionContext:
         return PartitionContext(
             broker_id=self._settings.broker_id,
@@ -173,10 +167,12 @@ class BrokerNode:
             quotas=self._quotas,
             isr_changes=self._isr_changes,
             wake=self._purgatory.check,
-            propose_isr=self._isr_writer.submit,
+            propose_isr=lambda partition: self._commander.isr_writer.submit(partition),
             disk_refused=self._logs.suspect,
             registered_epoch=self._registered_epoch,
             role_changed=lambda key: self._groups.role_changed(key),
+            leaders_begin_open=not self._commands_itself,
+            leaders_drop_the_dead=self._commands_itself,
         )
 
     def _fetcher_context(self) -> FetcherContext:
@@ -222,14 +218,18 @@ class BrokerNode:
         await self._checkpointer.write_recovery_points()
 
     def _folder_failed(self, name: str) -> None:
-        self._control.folder_failed(name)
+        self._commander.folder_failed(name)
+
+    def _on_event(self, event: CoordinationEvent) -> None:
+        self._topics.on_event(event)
+        self._commander.on_event(event)
 
     def _announce_folders(self) -> None:
-        """Announce the change to the controller; stop once no named folder is left.
+        """Announce the change to the commander; stop once no named folder is left.
 
         Deviation: in Kafka a broker without a sound folder halts, also one that has a single one.
         """
-        self._announcer.changed()
+        self._commander.folders_changed()
         if self._settings.log_folder_names and not self._logs.sound():
             self._stop_requested.set()
 
@@ -253,19 +253,16 @@ class BrokerNode:
         self._ports.trace.emit(
             EventKind.NODE_STARTED, node_kind="broker", preset=settings.preset.value
         )
-        self._ports.control.serve(self._control.handle)
+        self._ports.control.serve(self._commander.handle)
         try:
             await self._replicas.load()
         except OSError as error:
             raise CannotStart(f"the disk refused: {error}") from error
         self._scope.spawn("Registration", self._registration.run())
-        self._scope.spawn("ControlRequestHandler", self._control.run())
+        self._commander.start()
         self._scope.spawn("TopicSettings", self._topics.run())
-        self._scope.spawn("IsrWriter", self._isr_writer.run())
-        self._scope.spawn("IsrChangeNotifier", self._notifier.run())
         for health in self._folder_healths:
             self._scope.spawn("LogFolderHealth", health.run())
-        self._scope.spawn("LogFolderAnnouncer", self._announcer.run())
         self._checkpointer.start(self._scope)
         self._scope.spawn("LogCleaner", self._cleaner.run())
         self._groups.start(self._scope)
@@ -284,42 +281,12 @@ class BrokerNode:
     async def _shut_down(self) -> None:
         """Hand leadership over, stop fetching, flush and close, end the session."""
         if self._registration.registered.is_set():
-            await self._hand_over_leadership()
+            await self._commander.hand_over()
         self._fetchers.close()
         self._scope.cancel()
         self._replicas.stop_all()
         await self._checkpointer.finish()
         await self._registration.close()
-
-    async def _hand_over_leadership(self) -> None:
-        """Ask the controller to move this broker's leaderships; stop anyway after some attempts.
-
-        The last answer is traced.
-        """
-        settings = self._settings
-        attempts, error = 0, ""
-        remaining: tuple[TopicPartition, ...] = ()
-        while attempts < settings.controlled_shutdown_attempts:
-            if attempts:
-                await self._ports.runtime.sleep(settings.controlled_shutdown_retry_ms)
-            attempts += 1
-            request = ControlledShutdownRequest(settings.broker_id, self._registration.broker_epoch)
-            try:
-                response = await self._controller.call(
-                    request, ControlledShutdownResponse, settings.controlled_shutdown_timeout_ms
-                )
-            except CallFailed as failure:
-                error = str(failure)
-                continue
-            error, remaining = response.error.name, response.remaining
-            if response.error is ErrorCode.NONE and not remaining:
-                break
-        self._ports.trace.emit(
-            EventKind.LEADERSHIPS_HANDED_OVER,
-            attempts=attempts,
-            error=error[:300],
-            remaining=[str(partition) for partition in remaining],
-        )
 
     # ------------------------------------------------------------ inspection
 

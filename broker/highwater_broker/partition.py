@@ -16,6 +16,7 @@ from highwater_broker.logic.high_watermark import (
     next_high_watermark,
 )
 from highwater_broker.logic.isr import (
+    NEVER_MS,
     FollowerProgress,
     after_fetch,
     is_caught_up,
@@ -61,7 +62,7 @@ class Partition(Replica):
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
         """
         role = self.role
-        if not isinstance(role, Leading):
+        if not isinstance(role, Leading) or not role.is_open:
             return AppendOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == ACKS_ALL and len(role.isr) < self._needed_in_sync(role):
             return AppendOutcome(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -93,7 +94,7 @@ class Partition(Replica):
         role = self.role
         if not isinstance(role, Leading) or leader_epoch < role.first_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self._high_watermark < end_offset:
+        if self._high_watermark < end_offset or not role.is_open:
             return None
         if len(role.isr) < self._needed_in_sync(role):
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -123,7 +124,7 @@ class Partition(Replica):
         """
         error = ErrorCode.NONE
         records: Records = b""
-        if not self.is_leader:
+        if not (self.is_leader if for_follower else self.serves_clients):
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif not self.log_start_offset <= fetch_offset <= self.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -157,7 +158,7 @@ class Partition(Replica):
         LEADER_NOT_AVAILABLE instead in versions without OFFSET_NOT_AVAILABLE.
         """
         role = self.role
-        if not isinstance(role, Leading):
+        if not isinstance(role, Leading) or not role.is_open:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_OFFSET
         waits = self._context.toggles.latest_offset_waits_for_epoch_start
         if waits and self._high_watermark < role.epoch_start_offset:
@@ -171,6 +172,8 @@ class Partition(Replica):
 
         Go on with the look-up only while the partition leads in the epoch in which it began.
         """
+        if not self.serves_clients:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
         try:
             found = yield from self.log.look_up_timestamp(timestamp_ms)
         except LogRefused as refused:
@@ -246,7 +249,7 @@ class Partition(Replica):
         return True
 
     def _maybe_propose_expansion(self, role: Leading, replica_id: NodeId, now_ms: int) -> None:
-        if role.proposal is not None or replica_id in role.isr:
+        if role.proposal is not None or replica_id in role.isr or not role.is_open:
             return
         progress = role.followers[replica_id]
         if now_ms < progress.barred_until_ms or not self._is_eligible(replica_id, progress):
@@ -269,7 +272,7 @@ class Partition(Replica):
     def maybe_shrink_isr(self, now_ms: int) -> bool:
         """Propose an ISR without the members that lag; return whether there are any."""
         role = self.role
-        if not isinstance(role, Leading) or role.proposal is not None:
+        if not isinstance(role, Leading) or role.proposal is not None or not role.is_open:
             return False
         lagging = lagging_members(
             self._context.broker_id,
@@ -279,11 +282,47 @@ class Partition(Replica):
             self._context.replica_lag_time_max_ms,
             now_ms,
         )
+        if not lagging and self._context.leaders_drop_the_dead:
+            lagging = self._dead_members(role)
         if not lagging:
             return False
         remaining = tuple(member for member in role.isr if member not in lagging)
         self._propose(role, remaining, f"lagging: {', '.join(map(str, lagging))}")
         return True
+
+    def _dead_members(self, role: Leading) -> tuple[NodeId, ...]:
+        is_registered = self._context.registered_epoch
+        return tuple(each for each in role.followers if each in role.isr
+                     and is_registered(each) is None)  # fmt: skip
+
+    # ------------------------------------------------------------ leader: taking over
+
+    def begin_take_over(self) -> None:
+        """Take the whole log as committed, before other replicas are known to have it.
+
+        Source: the first design (V2), becomeLeader: r.hw = r.leo.
+        """
+        if self.is_leader and self._high_watermark < self.log_end_offset:
+            self._high_watermark = self.log_end_offset
+            self._trace(
+                EventKind.HIGH_WATERMARK_ADVANCED,
+                self._high_watermark,
+                isr=(self.broker_id,),
+                log_end_offset=self.log_end_offset,
+                is_taken=True,
+            )
+            self.changed()
+
+    def end_take_over(self, role: Leading, isr: tuple[NodeId, ...]) -> None:
+        """Propose the ISR with which the leader opens, unless one is proposed.
+
+        It opens once that is written.
+        """
+        if self.role is role and not role.is_open and role.proposal is None:
+            for broker in [each for each in role.followers if each not in isr]:
+                # It has fetched nothing in time: no record waits for it from here on.
+                role.followers[broker] = replace(role.followers[broker], last_caught_up_ms=NEVER_MS)
+            self._propose(role, isr, "took over")
 
     # ------------------------------------------------------------ leader: ISR proposals
 
@@ -344,6 +383,9 @@ class Partition(Replica):
         role.settle(CommittedIsr(isr, elr))
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
+        if not role.is_open:
+            role.is_open = True
+            self._context.role_changed(self.topic_partition)
         # A smaller ISR may let the high watermark rise without any further fetch (KAFKA-13091).
         if self._context.toggles.raise_high_watermark_on_isr_answer:
             self.maybe_advance_high_watermark()
@@ -403,6 +445,8 @@ class Partition(Replica):
         """Return whether a record must be on this follower before it is committed."""
         if role.is_in_maximal_isr(broker):
             return True
+        if self._context.leaders_drop_the_dead and self._context.registered_epoch(broker) is None:
+            return False
         # One that is about to join: otherwise under load it would never reach the high watermark.
         now_ms = self._context.runtime.now_ms()
         return (

@@ -86,6 +86,10 @@ class PartitionContext:
     role_changed: Callable[[TopicPartition], None] = lambda _: None
     """Reports a changed role or epoch to parts with state for a partition's leader."""
     isr_changes: IsrChanges = field(default_factory=IsrChanges)
+    leaders_begin_open: bool = True
+    """Whether a new leader serves clients at once, before it has taken over."""
+    leaders_drop_the_dead: bool = False
+    """Whether a leader takes members of the ISR out that are not registered; a controller does."""
 
 
 @dataclass(frozen=True, slots=True)

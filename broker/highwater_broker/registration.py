@@ -200,7 +200,7 @@ class Registration:
                 return False
             if event.kind is CoordinationEventKind.SESSION_EXPIRED:
                 return True
-            if event.kind is CoordinationEventKind.CHILDREN_CHANGED:
+            if event.path not in ("", self._path):
                 self._on_event(event)
             if not must_wait_out:
                 return False

@@ -90,6 +90,15 @@ class Replica:
         return isinstance(self.role, Leading)
 
     @property
+    def serves_clients(self) -> bool:
+        """Whether this broker leads, and has taken over."""
+        return isinstance(self.role, Leading) and self.role.is_open
+
+    @property
+    def leaders_begin_open(self) -> bool:
+        return self._context.leaders_begin_open
+
+    @property
     def leader(self) -> NodeId:
         match self.role:
             case Leading():

@@ -66,6 +66,9 @@ class Leading:
     epoch_start_offset: Offset
     in_sync: CommittedIsr | PendingIsr
     followers: dict[NodeId, FollowerProgress] = field(default_factory=dict)
+    is_open: bool = True
+    """Whether it serves clients. A leader that elected itself serves its followers alone until it
+    has taken over (decision 10); no other is ever closed."""
 
     @property
     def committed(self) -> CommittedIsr:

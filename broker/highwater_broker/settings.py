@@ -100,6 +100,11 @@ class BrokerSettings:
     isr_change_propagation_max_ms: int = 60_000
     alter_partition_timeout_ms: int = 10_000
     controller_retry_ms: int = 50
+    keep_in_sync_time_ms: int = 2_000
+    """Without a controller: how long a new leader waits at most for the other live replicas to
+    catch up, before it serves clients."""
+    state_change_queue_max_requests: int = 1_000
+    """Without a controller: how many requests a broker's queue takes."""
 
     auto_create_topics_enable: bool = False
     """Whether a client's Metadata request creates the topics that it names, if it allows that. On
@@ -209,6 +214,8 @@ class BrokerSettings:
             "log_cleaner_backoff_ms",
             "log_cleaner_keys_max",
             "log_cleaner_io_max_bytes_per_s",
+            "keep_in_sync_time_ms",
+            "state_change_queue_max_requests",
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")

@@ -27,6 +27,8 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "isr_change_propagation_max_ms": (1, None),
     "alter_partition_timeout_ms": (1, None),
     "controller_retry_ms": (1, None),
+    "keep_in_sync_time_ms": (1, None),
+    "state_change_queue_max_requests": (1, None),
     "request_wait_max_ms": (1, None),
     "event_loop_stall_max_ms": (1, None),
     "socket_request_max_bytes": (1, 100 << 20),

@@ -26,7 +26,7 @@ from highwater_chaos.fault_problems import (
 )
 from highwater_chaos.faults import ANY, FailFolder, Fault, fault_name, log_folder_name
 from highwater_chaos.node_settings import problems_of_settings
-from highwater_core.config import Preset, resolve_toggles
+from highwater_core.config import Preset, has_controllers, resolve_toggles
 from highwater_core.events import EventKind
 from highwater_core.numbers import Int32, Int64
 
@@ -83,6 +83,11 @@ class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_settings: dict[str, int] = {}
     log_folders_per_broker: int = 1
     """With several, each of a broker's replicas is in one of them: d0, d1, ..."""
+
+    @property
+    def controller_count(self) -> int:
+        """How many controllers run: none where brokers command themselves."""
+        return self.controllers if has_controllers(self.preset, self.toggles) else 0
 
     @property
     def settings_of_brokers(self) -> dict[str, int | str]:
@@ -326,7 +331,7 @@ def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:
 def node_names(topology: PlanTopology) -> tuple[str, ...]:
     """Return the names of all nodes, brokers first."""
     brokers = [f"broker-{number}" for number in range(topology.brokers)]
-    controllers = [f"controller-{1000 + number}" for number in range(topology.controllers)]
+    controllers = [f"controller-{1000 + number}" for number in range(topology.controller_count)]
     return (*brokers, *controllers)
 
 

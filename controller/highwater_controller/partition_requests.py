@@ -11,11 +11,6 @@ from collections import Counter
 from collections.abc import Callable
 
 from highwater_controller.assignment_updates import update_assignment
-from highwater_controller.logic.assignments import (
-    Assignment,
-    assign_more_replicas,
-    find_assignment_fault,
-)
 from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topic_znode_changed
@@ -32,6 +27,11 @@ from highwater_controller.topic_requests import (
 )
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import CreatePartitionsRequest, NewPartitions, TopicResult
+from highwater_core.assignments import (
+    Assignment,
+    assign_more_replicas,
+    find_assignment_fault,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition

@@ -12,11 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from highwater_controller.chunks import PARTITIONS_PER_STEP, TOPICS_PER_STEP
-from highwater_controller.logic.assignments import (
-    Assignment,
-    assign_replicas,
-    find_assignment_fault,
-)
 from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topics_changed
@@ -24,6 +19,11 @@ from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
 from highwater_core.admin_messages import CreatePartitionsRequest, TopicResult
+from highwater_core.assignments import (
+    Assignment,
+    assign_replicas,
+    find_assignment_fault,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition

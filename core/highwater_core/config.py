@@ -65,6 +65,15 @@ class UnlistedPartitions(StrEnum):
     """They are set aside, and deleted once their topic is known to be gone."""
 
 
+class CommandedBy(StrEnum):
+    """Who decides on leaders, and commands replicas."""
+
+    CONTROLLER = "controller"
+    """One controller, by commands (V3)."""
+    STATE_CHANGE_QUEUE = "state_change_queue"
+    """Each broker itself: by its queue and the leader paths in ZooKeeper (V2)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Toggles:
     """One value for each historical rule; the names in parentheses are the fixes."""
@@ -118,9 +127,12 @@ class Toggles:
     update_metadata_first: bool
     """Failover sends UpdateMetadata before any LeaderAndIsr (KAFKA-4443)."""
     unlisted_partitions: UnlistedPartitions
+    commanded_by: CommandedBy = CommandedBy.CONTROLLER
 
 
 class Preset(StrEnum):
+    V2 = "v2"
+    """The first design: brokers elect leaders themselves, without a controller."""
     V3 = "v3"
     """The V3 design as written."""
     CLASSIC = "classic"
@@ -132,6 +144,34 @@ class Preset(StrEnum):
 
 
 PRESETS: dict[Preset, Toggles] = {
+    Preset.V2: Toggles(
+        unclean_election=False,
+        truncation=Truncation.HIGH_WATERMARK,
+        truncate_on=TruncateOn.EVERY_EPOCH,
+        wipe_only_below_leader_start=True,
+        follow_unknown_leader=True,
+        persist_epoch_on_election=False,
+        fence_fetch_by_leader_epoch=False,
+        isr_join=IsrJoin.HIGH_WATERMARK,
+        isr_join_checks_broker_epoch=False,
+        isr_write=IsrWrite.LEADER_CONDITIONAL_WRITE,
+        adopt_own_isr_write=True,
+        refuse_unassigned_followers=True,
+        raise_high_watermark_on_isr_answer=True,
+        latest_offset_waits_for_epoch_start=True,
+        high_watermark_waits_for_min_isr=False,
+        check_controller_epoch=False,
+        controller_epoch_in_multi=False,
+        broker_epoch=False,
+        stop_replica_leader_epoch=True,
+        stop_at_equal_leader_epoch=True,
+        topic_id=False,
+        eligible_leader_replicas=False,
+        checkpoint_every_hosted_partition=True,
+        update_metadata_first=True,
+        unlisted_partitions=UnlistedPartitions.DELETE,
+        commanded_by=CommandedBy.STATE_CHANGE_QUEUE,
+    ),
     Preset.V3: Toggles(
         unclean_election=True,
         truncation=Truncation.HIGH_WATERMARK,
@@ -266,11 +306,25 @@ def resolve_toggles(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> Togg
     return toggles
 
 
+def has_controllers(preset: Preset, overrides: Overrides = NO_OVERRIDES) -> bool:
+    """Return whether a cluster with these toggles has controllers; the toggles may be refused."""
+    commanded_by = overrides.get("commanded_by", PRESETS[preset].commanded_by)
+    return commanded_by != CommandedBy.STATE_CHANGE_QUEUE
+
+
 _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
     (
         lambda t: t.eligible_leader_replicas and not t.high_watermark_waits_for_min_isr,
         "eligible_leader_replicas needs high_watermark_waits_for_min_isr: a replica that left the"
         " ISR holds all that is committed only if nothing more is committed without it",
+    ),
+    (
+        lambda t: (
+            t.commanded_by is CommandedBy.STATE_CHANGE_QUEUE
+            and (t.isr_write is IsrWrite.ALTER_PARTITION or t.broker_epoch or t.topic_id)
+        ),
+        "commanded_by state_change_queue needs isr_write leader_conditional_write, and neither"
+        " broker_epoch nor topic_id: without a controller nobody answers and nobody gives them",
     ),
     (
         lambda t: t.eligible_leader_replicas and t.isr_write is not IsrWrite.ALTER_PARTITION,
@@ -299,16 +353,16 @@ INVARIANTS: tuple[str, ...] = (
 # Rows of the catalogue that may break an invariant; the trigger of one must then be in the trace.
 # The reasons are in highwater_checker.catalogue.rows, which a test holds to this table.
 _BROKEN_BY: dict[str, tuple[int, ...]] = {
-    "I1": (1, 2, 7, 8, 9, 10),
-    "I2": (1, 2, 5, 6, 7, 8, 10, 16),
-    "I3": (1, 2, 3, 5, 6, 10, 24),
-    "I4": (1, 2, 5, 6, 7, 8, 9, 10),
+    "I1": (1, 2, 7, 8, 9, 10, 38),
+    "I2": (1, 2, 5, 6, 7, 8, 10, 16, 38),
+    "I3": (1, 2, 3, 5, 6, 10, 24, 38),
+    "I4": (1, 2, 5, 6, 7, 8, 9, 10, 38),
     "I7": (13,),
     "I8": (13,),
-    "I9": (1, 2, 7, 8, 9, 10, 23),
+    "I9": (1, 2, 7, 8, 9, 10, 23, 38),
     "I10": (4, 6),
     "I6": (19,),
-    "I11": (1, 2, 6, 10, 12, 19),
+    "I11": (1, 2, 6, 10, 12, 19, 38),
     "I12": (10,),
     "I13": (17, 24),
     "I15": (11,),
@@ -323,6 +377,7 @@ _BROKEN_BY: dict[str, tuple[int, ...]] = {
 }
 
 FLAWS: dict[Preset, tuple[int, ...]] = {
+    Preset.V2: (1, 2, 4, 6, 8, 9, 24, 38),
     Preset.V3: (1, 2, 4, 5, 6, 7, 8, 9, 10, 13, 15, 16, 24),
     Preset.CLASSIC: (1, 2, 4, 5, 6, 7, 8, 9, 10, 13, 15, 16, 23, 24),
     Preset.KIP101: (2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 23, 24),

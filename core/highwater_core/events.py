@@ -62,7 +62,8 @@ class EventKind(StrEnum):
     BROKER_REGISTERED = "broker_registered"  # [broker_epoch]
     LEADERSHIPS_HANDED_OVER = "leaderships_handed_over"  # [attempts, error, remaining] seen last
     REQUEST_HANDLED = "request_handled"  # [request, controller_id, correlation_id, ...]
-    BECAME_LEADER = "became_leader"  # offset: log end [isr, high_watermark]
+    # offset: log end [isr, high_watermark, (is_open: false until its next isr_changed)]
+    BECAME_LEADER = "became_leader"
     BECAME_FOLLOWER = "became_follower"  # offset: log end [leader, high_watermark]
     REPLICA_STARTED = "replica_started"  # offset: log end [high_watermark]
     REPLICA_STOPPED = "replica_stopped"  # [deleted]
@@ -74,7 +75,8 @@ class EventKind(StrEnum):
     # offset: where its newest segment now ends [base_offset, dirty_end, high_watermark,
     # removed_records, size_bytes_before, size_bytes]
     LOG_COMPACTED = "log_compacted"
-    HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"  # offset; [isr, log_end_offset]
+    # offset; [isr, log_end_offset, (is_taken: at a take-over; isr: itself, whoever else has it)]
+    HIGH_WATERMARK_ADVANCED = "high_watermark_advanced"
     ISR_CHANGE_PROPOSED = "isr_change_proposed"  # [isr, reason]
     ISR_CHANGED = "isr_changed"  # [isr, partition_epoch] as the leader adopted it
     FETCHER_STARTED = "fetcher_started"  # offset: where it fetches from [leader]

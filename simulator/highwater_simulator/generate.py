@@ -30,13 +30,14 @@ from highwater_chaos.plan import (
     Workload,
     node_names,
 )
-from highwater_core.config import Preset
+from highwater_core.config import Preset, has_controllers
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
 from highwater_simulator.budget import within_budget
 from highwater_simulator.draws import Targets
 from highwater_simulator.more_draws import Given, with_more
 from highwater_simulator.motifs import JOIN_MOTIFS, MOTIFS
 from highwater_simulator.rng import SeededRng
+from highwater_simulator.without_controllers import without_controllers
 
 _TRIGGERS = (
     "became_leader",
@@ -76,7 +77,12 @@ class Family(StrEnum):
 
 
 def generate(seed: int, preset: Preset = Preset.FENCED, family: Family = Family.PROCESSES) -> Plan:
-    """Return the plan of a seed; equal arguments give equal plans."""
+    """Return the plan of a seed; equal arguments give equal plans.
+
+    Where brokers command themselves it is the default preset's plan, as far as that can be done.
+    """
+    if not has_controllers(preset):
+        return without_controllers(generate(seed, family=family), preset)
     rng = SeededRng(seed).stream(f"plan/{family}")
     draw = Draw(rng)
     topology = _topology(draw, preset)

@@ -205,6 +205,8 @@ def _is_being_deleted(world: World, topic: str) -> bool:
 
 
 def _controller(world: World, core: Core) -> Iterator[Missing]:
+    if not world.controllers:
+        return  # brokers command themselves
     active = [
         controller
         for controller in core.controllers

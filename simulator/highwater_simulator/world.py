@@ -121,7 +121,8 @@ class World:
         self._story = self.kernel.runtime("story")
         self._listeners = Listeners()
         brokers = range(self.topology.brokers)
-        controllers = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.topology.controllers)
+        count = self.topology.controller_count
+        controllers = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + count)
         self.brokers = {i: self._handle(node_name(i), i) for i in brokers}
         self.controllers = {i: self._handle(node_name(i), i) for i in controllers}
         for handle in self.brokers.values():

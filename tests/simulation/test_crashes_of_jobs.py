@@ -32,6 +32,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigResourceType,
 )
 from tests.support.crash_points import CrashingRun, WritePoint
+from tests.support.presets import CONTROLLED
 
 BEGIN_MS = 400
 APART_MS = 30
@@ -299,7 +300,7 @@ def cases() -> list[object]:
             marks=[pytest.mark.full] if job.is_nightly or preset is not Preset.FENCED else [],
         )
         for name, job in JOBS.items()
-        for preset in Preset
+        for preset in CONTROLLED
     ]
 
 

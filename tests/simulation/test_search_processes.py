@@ -21,6 +21,7 @@ DIGESTS = """
 from highwater_core.config import Preset
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.runner import run_plan
+
 for seed in (2, 3):
     for preset in (Preset.V3, Preset.FENCED):
         for family in Family:

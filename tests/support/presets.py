@@ -6,18 +6,24 @@ from typing import Any
 
 import pytest
 
-from highwater_core.config import Preset
+from highwater_core.config import Preset, has_controllers
 
 EACH_TIME = (Preset.V3, Preset.FENCED)
-"""The first design and every fix."""
+"""The design of controllers as it was first written, and every fix."""
 HISTORICAL = tuple(preset for preset in Preset if preset not in EACH_TIME)
-"""Versions between the two: their rules are each in one of the two, or have tests of their own."""
+"""The design before it, and versions between the two: their rules are each in one of the two, or
+have tests of their own."""
+CONTROLLED = tuple(preset for preset in Preset if has_controllers(preset))
+"""Those of clusters with controllers."""
 
 
 def each_preset() -> list[Any]:
-    """Return a test's parameters: every preset, the historical ones with --full alone."""
+    """Return a test's parameters: every preset of clusters with controllers.
+
+    The historical ones run with --full alone.
+    """
     full = pytest.mark.full
     return [
         pytest.param(preset, id=preset.value, marks=full if preset in HISTORICAL else ())
-        for preset in Preset
+        for preset in CONTROLLED
     ]

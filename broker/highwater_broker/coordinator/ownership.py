@@ -118,6 +118,8 @@ class Ownership:
         partition = self._partitions.get(topic_partition)
         term = self._terms.get(number)
         role = partition.role if partition is not None else None
+        if isinstance(role, Leading) and not role.is_open:
+            role = None  # it serves no client until it has taken over
         if term is not None:
             if partition is not None and isinstance(role, Leading) and term.is_of(partition, role):
                 return  # the leadership goes on: the log and the loaded groups stay valid

@@ -27,6 +27,8 @@ class Row:
     in_a_trace: str
     trigger: Trigger | None = None
     planted: tuple[str, ...] = ()
+    is_of_first_design: bool = False
+    """Whether only brokers that elect leaders themselves have it."""
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -43,8 +45,20 @@ def make_row(
     in_a_trace: str,
     trigger: Trigger | None = None,
     planted: tuple[str, ...] = (),
+    is_of_first_design: bool = False,
 ) -> Row:
     """Return the row; versions are those affected and those that fixed it."""
     affected, fixed_in = versions
     what = MappingProxyType(breaks)
-    return Row(number, ids, title, affected, fixed_in, what, in_a_trace, trigger, planted)
+    return Row(
+        number,
+        ids,
+        title,
+        affected,
+        fixed_in,
+        what,
+        in_a_trace,
+        trigger,
+        planted,
+        is_of_first_design,
+    )

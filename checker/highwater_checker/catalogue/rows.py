@@ -12,6 +12,7 @@ from highwater_checker.catalogue import (
     commands,
     coordinators,
     elections,
+    first_design,
     followers,
     in_sync,
     leaders,
@@ -365,5 +366,24 @@ CATALOGUE: tuple[Row, ...] = (
         trigger=commands.old_log_taken_for_a_new_topic,
     ),
     *LATER_ROWS,
+    _row(
+        38,
+        ("V2-hw-leo",),
+        "A new leader takes its whole log for committed before others have it",
+        versions=("the first design (V2)", "V3: the new leader's high watermark stays"),
+        breaks={
+            "I1": "the next leader lacks what this one called committed",
+            "I2": _MEMBER,
+            "I3": "a follower keeps what the leader called committed, and the next one writes "
+            "others in its place",
+            "I4": _ELECTED,
+            "I9": "the next leader's latest offset is below the committed end",
+            "I11": "an ISR member cuts what only the new leader called committed",
+        },
+        in_a_trace="high_watermark_advanced with is_taken, beyond the high_watermark of that "
+        "became_leader, and no isr_changed of that leader in that epoch",
+        trigger=first_design.took_its_log_for_committed,
+        is_of_first_design=True,
+    ),
 )
 """In the order of their numbers, from 1."""

@@ -22,6 +22,8 @@ class _Replica:
 
     def __init__(self) -> None:
         self._leads = False
+        self._is_closed = False
+        """Whether it leads, and serves no client before its next ISR is written."""
         self._begun: TraceEvent | None = None
         """The begin of the load of the current term; None without a term."""
         self._is_loaded = False
@@ -36,16 +38,22 @@ class _Replica:
             yield self._due[1], self._due[2]
         self._due = None
         match event.kind:
-            case EventKind.BECAME_LEADER:
-                self._leads = True
+            case EventKind.BECAME_LEADER if not event.detail.get("is_open", True):
+                self._leads, self._is_closed = False, True
+                if self._begun is not None:
+                    self._due = EventKind.GROUP_UNLOADED, Wording.KEEPS_GROUPS, event
+            case EventKind.ISR_CHANGED if not self._is_closed:
+                pass
+            case EventKind.BECAME_LEADER | EventKind.ISR_CHANGED:
+                self._leads, self._is_closed = True, False
                 if self._begun is None:
                     self._due = EventKind.GROUP_LOAD_BEGUN, Wording.LEADS_WITHOUT_GROUPS, event
             case EventKind.BECAME_FOLLOWER:
-                self._leads = False
+                self._leads = self._is_closed = False
                 if self._begun is not None:
                     self._due = EventKind.GROUP_UNLOADED, Wording.KEEPS_GROUPS, event
             case EventKind.REPLICA_STOPPED:
-                self._leads = False
+                self._leads = self._is_closed = False
                 if self._begun is not None:
                     yield Wording.KEEPS_GROUPS, event
             case EventKind.GROUP_LOAD_BEGUN:

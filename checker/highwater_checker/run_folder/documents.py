@@ -6,7 +6,7 @@ Fields of the topology and build may be absent: they are None then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.files import may_be_there, read_whole
 from highwater_checker.verdict import Requirement, Verdict
+from highwater_core.config import Preset, has_controllers
 from highwater_core.numbers import Int32, Int64
 
 T = TypeVar("T")
@@ -97,8 +98,15 @@ class RunTopology:
 
     @classmethod
     def of(cls, topology: object) -> RunTopology:
-        """Return the nodes of a cluster or plan whose topology has these fields, by name."""
-        return msgspec.convert(topology, cls, from_attributes=True)
+        """Return the nodes of a cluster or plan whose topology has these fields, by name.
+
+        Where brokers command themselves no controller runs, whatever the topology says.
+        """
+        found = msgspec.convert(topology, cls, from_attributes=True)
+        alone = found.preset is not None and not has_controllers(
+            Preset(found.preset), dict(found.toggles)
+        )
+        return replace(found, controllers=0) if alone else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -474,7 +474,7 @@ class Cluster:
         return tuple(spec.node_id for spec in self.topology.nodes())
 
     def _on_nodes(self, nodes: Sequence[NodeId], work: Callable[[NodeId], None]) -> None:
-        with ThreadPoolExecutor(len(nodes), thread_name_prefix="nodes") as pool:
+        with ThreadPoolExecutor(max(1, len(nodes)), thread_name_prefix="nodes") as pool:
             _raise_first(pool.map(work, nodes))
 
     # ------------------------------------------------------------ inside

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network
 
 import msgspec
 
-from highwater_core.config import Overrides, Preset, Toggles, resolve_toggles
+from highwater_core.config import Overrides, Preset, Toggles, has_controllers, resolve_toggles
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId
 from highwater_core.settings import PREFIX
 
@@ -103,7 +103,9 @@ class Topology:
 
     @property
     def controller_ids(self) -> tuple[NodeId, ...]:
-        return tuple(NodeId(FIRST_CONTROLLER_ID + number) for number in range(self.controllers))
+        """The controllers, none where brokers command themselves."""
+        count = self.controllers if has_controllers(self.preset, self.toggles) else 0
+        return tuple(NodeId(FIRST_CONTROLLER_ID + number) for number in range(count))
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:

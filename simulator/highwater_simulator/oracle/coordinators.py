@@ -74,7 +74,7 @@ class CoordinatorChecks:
             return
         at, role = hosted.topic_partition, hosted.role
         epoch = node.groups.ownership.epoch_of(at.partition)
-        leads_since = role.first_epoch if isinstance(role, Leading) else None
+        leads_since = role.first_epoch if isinstance(role, Leading) and role.is_open else None
         if epoch != leads_since:
             self._report(
                 at,

@@ -335,9 +335,9 @@ class Oracle:
             self.report,
             self._world.stamps.next_ns,
             self._lost_disks.knows_of_return,
-            lambda: self._unclean_elections.are_allowed(at),
-            self._world.registration,
-        )
+            lambda: self._unclean_elections.are_allowed(at), self._world.registration,
+            has_controllers=bool(self._world.controllers),
+        )  # fmt: skip
         path = znodes.topic_path(at.topic)
         found = self._world.zookeeper.data(path)
         if found is not None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from highwater_broker.logic.epoch_cache import EpochStart
 from highwater_broker.partition import Partition
 from highwater_broker.roles import Leading
-from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition, node_name
 from highwater_core.znodes import MAX_REPLICAS, PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain, is_sound
 from highwater_simulator.oracle.compaction import CommittedRecords, originals_of
@@ -37,8 +37,14 @@ class PartitionOracle:
         knows_of_return: Callable[[str, int], bool],
         may_elect_anyone: Callable[[], bool] = lambda: False,
         registration: Callable[[int], int] = lambda _: 0,
+        *,
+        has_controllers: bool = True,
     ) -> None:
-        """registration: returns a broker's epoch in ZooKeeper, -1 where it is not registered."""
+        """registration: returns a broker's epoch in ZooKeeper, -1 where it is not registered.
+
+        has_controllers: whether there are any; else a broker may elect itself.
+        """
+        self._has_controllers = has_controllers
         self.topic_partition = topic_partition
         self.committed = Chain()
         self.leadership: PartitionLeadership | None = None
@@ -385,7 +391,10 @@ class PartitionOracle:
         if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
             self._report("I7", f"{author} changed the leader within epoch {after.leader_epoch}")
         if author.startswith("broker") and after.leader_epoch != before.leader_epoch:
-            self._report("I7", f"{author}, no controller, took the leader epoch {epochs}")
+            if self._has_controllers:
+                self._report("I7", f"{author}, no controller, took the leader epoch {epochs}")
+            elif author != node_name(after.leader):
+                self._report("I7", f"{author} took the leader epoch {epochs} for {after.leader}")
         if after.controller_epoch < before.controller_epoch and author.startswith("controller"):
             self._report(
                 "I8",

@@ -31,7 +31,7 @@ from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
-from highwater_controller.logic.assignments import find_assignment_fault
+from highwater_core.assignments import find_assignment_fault
 from highwater_core import messages as control
 from highwater_core.admin_messages import TopicResult
 from highwater_core.errors import ErrorCode

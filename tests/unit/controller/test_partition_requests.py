@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from highwater_controller import partition_requests, topic_requests
-from highwater_controller.logic.assignments import assign_more_replicas
 from highwater_core import znodes
 from highwater_core.admin_messages import (
     AlterReassignmentsRequest,
@@ -13,6 +12,7 @@ from highwater_core.admin_messages import (
     NewPartitions,
     ReassignmentItem,
 )
+from highwater_core.assignments import assign_more_replicas
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind

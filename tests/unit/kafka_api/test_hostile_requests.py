@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from highwater_controller.logic.assignments import find_assignment_fault
 from highwater_core import messages as control
 from highwater_core.admin_messages import ReassignmentItem, TopicResult
+from highwater_core.assignments import find_assignment_fault
 from highwater_core.config_layers import EVERY_BROKER_KEYS
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition

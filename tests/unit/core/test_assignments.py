@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater_controller.logic.assignments import assign_replicas, find_assignment_fault
+from highwater_core.assignments import assign_replicas, find_assignment_fault
 from highwater_core.check import BugFound
 
 

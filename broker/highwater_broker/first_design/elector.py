@@ -1,0 +1,339 @@
+"""The brokers command themselves: each reads its queue, and elects leaders on the leader paths.
+
+One thing is done at a time, in the order in which it was noted; watches only note it, and state is
+read when it is done. After each session's begin, and each lost connection, all is read anew.
+Source: the first design (V2); docs/decisions/0010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from highwater_broker.commander import CommanderParts
+from highwater_broker.first_design.cluster_view import ClusterView
+from highwater_broker.first_design.commands import OwnCommands, deleted, metadata_of
+from highwater_broker.first_design.leader_paths import LeaderPaths, Written
+from highwater_broker.first_design.queues import StateChangeQueues
+from highwater_broker.first_design.take_overs import TakeOvers
+from highwater_broker.first_design.told_once import ToldOnce
+from highwater_broker.first_design.work import (
+    AllAgain,
+    BrokersAgain,
+    FolderFailed,
+    FoldersChanged,
+    PartitionAgain,
+    RequestsAgain,
+    TakenOver,
+    TopicAgain,
+    TopicsAgain,
+    Work,
+    WorkList,
+    work_of,
+)
+from highwater_broker.logic.first_design import (
+    NotReplicaForPartition,
+    StartFacts,
+    Step,
+    catching_up,
+    get_new_epoch,
+    may_run,
+    start_replica,
+)
+from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
+from highwater_broker.partition import Partition
+from highwater_core.errors import ErrorCode
+from highwater_core.events import EventKind
+from highwater_core.first_design_znodes import (
+    LeaderPath,
+    StateChange,
+    StateChangeRequest,
+    queue_path,
+)
+from highwater_core.ids import NO_EPOCH, TopicPartition
+from highwater_core.messages import PartitionMetadata
+from highwater_core.ports import CoordinationError, CoordinationEvent
+
+RETRY_MS = 500
+REFUSED_RETRY_MS = 1_000
+"""How often a replica that the disk refuses is tried again."""
+
+
+class Elector:
+    """The task that commands this broker's replicas.
+
+    Invariant: a replica in `_started` was asked for, by its queue or by the broker's start.
+    """
+
+    def __init__(
+        self, parts: CommanderParts, view: ClusterView, queues: StateChangeQueues, told: ToldOnce
+    ) -> None:
+        self._parts = parts
+        self._me = parts.settings.broker_id
+        self._view = view
+        self._queues = queues
+        self._told = told
+        self._trace, self._runtime = parts.ports.trace, parts.ports.runtime
+        self._paths = LeaderPaths(self._me, parts.session, told)
+        self._commands = OwnCommands(self._me, parts.replicas)
+        self._take_overs = TakeOvers(
+            self._runtime,
+            parts.scope,
+            parts.settings.keep_in_sync_time_ms,
+            view.live,
+            lambda partition: self._work.add(TakenOver(partition)),
+        )
+        self._work = WorkList(self._runtime)
+        self._started: dict[TopicPartition, None] = {}
+        self._given_up: dict[TopicPartition, None] = {}
+        """Partitions that this broker no longer runs for: its disk refused them as leader."""
+        self._has_begun = False
+
+    def note(self, work: Work) -> None:
+        """Do this when its turn comes."""
+        self._work.add(work)
+
+    def on_event(self, event: CoordinationEvent) -> None:
+        work = work_of(event, queue_path(self._me))
+        if work is not None:
+            self._work.add(work)
+
+    async def run(self) -> None:
+        await self._parts.registration.registered.wait()
+        while True:
+            work = await self._work.next()
+            try:
+                await self._do(work)
+            except CoordinationError:
+                await self._runtime.sleep(RETRY_MS)
+                self._work.add(work)
+
+    async def _do(self, work: Work) -> None:
+        match work:
+            case AllAgain():
+                await self._read_all()
+            case RequestsAgain():
+                await self._take_requests()
+            case BrokersAgain():
+                await self._read_brokers()
+            case TopicsAgain():
+                await self._read_topics()
+            case TopicAgain(topic):
+                await self._read_assignments([topic])
+            case PartitionAgain(at):
+                await self._look_at(at)
+            case TakenOver(partition):
+                await self._after_take_over(partition)
+            case FolderFailed(name):
+                self._parts.replicas.fail_folder(name)
+            case FoldersChanged():
+                await self._give_up_refused()
+
+    # ------------------------------------------------------------ reading
+
+    async def _read_all(self) -> None:
+        """Read the queue first, then start all assigned replicas: as at a broker's start."""
+        await self._take_requests()
+        await self._view.read_brokers()
+        new, gone = await self._view.read_topics()
+        for topic in dict.fromkeys((*new, *(at.topic for at in self._view.partitions()))):
+            gone.extend(await self._view.read_topic(topic))
+        await self._take_requests()  # a topic may be a later one than the replica here is of
+        read = {at: await self._paths.read(at) for at in tuple(self._view.partitions())}
+        self._forget(gone)
+        await self._commands.tell(
+            self._view.endpoints(),
+            [each for at, written in read.items() if (each := self._metadata(at, written))],
+            is_full=None not in read.values(),
+        )
+        if not self._has_begun:
+            await self._commands.begin()
+            self._has_begun = True
+        for at, written in read.items():
+            if self._me in self._view.replicas_of(at):
+                self._started[at] = None
+                await self._command(at, written)
+
+    async def _read_brokers(self) -> None:
+        await self._view.read_brokers()
+        await self._commands.tell(self._view.endpoints(), ())
+        if self._parts.toggles.unclean_election:
+            for at in self._started:  # perhaps no member of an ISR lives any more
+                self._work.add(PartitionAgain(at))
+
+    async def _read_topics(self) -> None:
+        new, gone = await self._view.read_topics()
+        await self._tell_gone(gone)
+        await self._read_assignments(new)
+
+    async def _read_assignments(self, topics: Iterable[str]) -> None:
+        """Read the topics; start what is assigned to this broker, after what its queue says."""
+        wanted = list(topics)
+        for topic in wanted:
+            await self._tell_gone(await self._view.read_topic(topic))
+        await self._take_requests()
+        for topic in wanted:
+            for at in self._view.partitions_of(topic):
+                if self._me in self._view.replicas_of(at):
+                    self._started[at] = None
+                await self._look_at(at)
+
+    async def _tell_gone(self, gone: list[TopicPartition]) -> None:
+        self._forget(gone)
+        if gone:
+            await self._commands.tell(self._view.endpoints(), [deleted(at) for at in gone])
+
+    def _forget(self, gone: Iterable[TopicPartition]) -> None:
+        for at in gone:
+            self._started.pop(at, None)
+            self._given_up.pop(at, None)
+
+    # ------------------------------------------------------------ the queue
+
+    async def _take_requests(self) -> None:
+        """Carry the queue's requests out, in their order; a refused one keeps its place.
+
+        Later requests for the partition of a refused one wait for it.
+        """
+        held: dict[TopicPartition, None] = {}
+        for name in await self._queues.names(self._me, watch=True):
+            request = await self._queues.read(self._me, name)
+            if request is not None and request.topic_partition in held:
+                continue
+            if request is None or await self._take_request(request):
+                await self._queues.drop(self._me, name)
+            else:
+                held[request.topic_partition] = None
+        if held:
+            self._again_later(RequestsAgain())
+
+    async def _take_request(self, request: StateChangeRequest) -> bool:
+        """Carry one request out; return whether it is done with."""
+        at = request.topic_partition
+        if request.change is StateChange.CLOSE_REPLICA:
+            self._forget([at])
+            error = await self._commands.close(at, request.leader_epoch)
+            return error is not ErrorCode.KAFKA_STORAGE_ERROR
+        await self._view.read_topic(at.topic)
+        if self._me in self._view.replicas_of(at):
+            self._started[at] = None
+            self._work.add(PartitionAgain(at))
+        else:
+            self._refuse(at, "start-replica", NotReplicaForPartition.__name__)
+        return True
+
+    def _refuse(self, at: TopicPartition, request: str, error: str, what: str = "") -> None:
+        self._trace.emit(
+            EventKind.REQUEST_REFUSED,
+            topic=at.topic,
+            partition=at.partition,
+            request=request,
+            error=error,
+            what=what,
+        )
+
+    # ------------------------------------------------------------ a partition
+
+    def _metadata(self, at: TopicPartition, written: Written | None) -> PartitionMetadata | None:
+        replicas = self._view.replicas_of(at)
+        return metadata_of(at, written, replicas) if written and replicas else None
+
+    async def _look_at(self, at: TopicPartition) -> None:
+        """Tell clients who leads, and take this broker's part."""
+        written = await self._paths.read(at)
+        told = self._metadata(at, written)
+        if told is not None:
+            await self._commands.tell(self._view.endpoints(), [told])
+        await self._command(at, written)
+
+    async def _command(self, at: TopicPartition, written: Written | None) -> None:
+        """Take the steps of start-replica, by which a started replica leads or follows."""
+        replicas = self._view.replicas_of(at)
+        if written is None or at not in self._started or self._me not in replicas:
+            return
+        hosted = self._parts.replicas.get(at)
+        known = hosted.leader_epoch if hosted else NO_EPOCH
+        if written.leader and written.leader.leader_epoch < known:
+            self._told.tell(
+                str(at), f"epoch {written.leader.leader_epoch} is written after epoch {known}"
+            )
+            return
+        facts = StartFacts(self._me, replicas, hosted is not None, written.led_by)
+        if Step.ELECT in start_replica(facts):
+            await self._run_for_leader(at, written)
+        elif written.led_by != self._me or written.is_own:
+            await self._take_role(at, written)
+
+    async def _run_for_leader(self, at: TopicPartition, written: Written) -> None:
+        """leaderElection: the first one to write the leader path leads."""
+        hosted = self._parts.replicas.get(at)
+        if at in self._given_up or not may_run(
+            self._me,
+            self._view.replicas_of(at),
+            written.isr,
+            self._view.live(),
+            anyone=self._parts.toggles.unclean_election,
+        ):
+            return
+        epoch = get_new_epoch(written.leader_epoch, hosted.leader_epoch if hosted else NO_EPOCH)
+        elected = await self._paths.elect(at, written, epoch)
+        if elected is None:
+            self._work.add(PartitionAgain(at))
+            return
+        self._trace.emit(
+            EventKind.LEADER_ELECTED,
+            topic=at.topic,
+            partition=at.partition,
+            leader_epoch=epoch,
+            leader=self._me,
+            isr=elected.isr,
+            unclean=bool(written.isr) and self._me not in written.isr,
+            selector="leader path",
+            trigger="no leader",
+        )
+        await self._take_role(at, elected)
+
+    async def _take_role(self, at: TopicPartition, written: Written) -> None:
+        """Follow or lead; a leader whose disk refuses the replica gives the leader path up."""
+        error = await self._commands.take_role(at, written, self._view.replicas_of(at))
+        hosted = self._parts.replicas.get(at)
+        if error is ErrorCode.NONE and hosted is not None:
+            self._take_overs.begin(hosted)
+        elif error is ErrorCode.KAFKA_STORAGE_ERROR and written.is_own:
+            await self._give_up(at)
+        elif error is ErrorCode.KAFKA_STORAGE_ERROR:
+            self._again_later(PartitionAgain(at))
+
+    async def _give_up(self, at: TopicPartition) -> None:
+        self._given_up[at] = None
+        await self._paths.give_up(at)
+
+    async def _give_up_refused(self) -> None:
+        """Give up the leader paths of replicas that are out of service since a folder failed."""
+        for at in tuple(self._started):
+            if self._parts.replicas.get(at) is None:
+                await self._give_up(at)
+
+    def _again_later(self, work: Work) -> None:
+        self._parts.scope.spawn("Retry", self._note_later(work))
+
+    async def _note_later(self, work: Work) -> None:
+        await self._runtime.sleep(REFUSED_RETRY_MS)
+        self._work.add(work)
+
+    # ------------------------------------------------------------ after a take-over
+
+    async def _after_take_over(self, partition: Partition) -> None:
+        """Write CUR and RAR, and send start-replica to every other live replica of AR."""
+        at = partition.topic_partition
+        if not partition.serves_clients:
+            return
+        replicas, epoch = self._view.replicas_of(at), partition.leader_epoch
+        lacking = catching_up(replicas, partition.isr)
+        await self._paths.write_catching_up(at, LeaderPath(self._me, epoch), lacking)
+        request = StateChangeRequest(StateChange.START_REPLICA, at, epoch)
+        for broker in replicas:
+            if broker != self._me and broker in self._view.live():
+                try:
+                    await self._queues.put(broker, request)
+                except FollowerStateChangeQueueFull as full:
+                    self._refuse(at, request.change, type(full).__name__, str(full))

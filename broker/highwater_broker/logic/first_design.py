@@ -1,0 +1,131 @@
+"""Decides the steps of brokers that elect leaders themselves: the first design (V2). Pure.
+
+Source: the first design (V2), "State change operations". It leaves leaderElection and getNewEpoch
+out; docs/decisions/0010 has how they are settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from highwater_core.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId, Offset
+
+
+class NotReplicaForPartition(Exception):
+    """The broker is none of the partition's replicas."""
+
+
+class Step(StrEnum):
+    """What start-replica and close-replica have a broker do, in this order."""
+
+    RECOVER_LOG = "recover the log"
+    """And its high watermark: the checkpointed one, at most the log's end."""
+    LISTEN_FOR_LEADER = "listen for leader changes"
+    ELECT = "run for leader"
+    FOLLOW = "become follower"
+    STOP_FETCHER = "stop the fetcher"
+    DELETE_REPLICA = "close and delete the replica"
+
+
+@dataclass(frozen=True, slots=True)
+class StartFacts:
+    """What a broker knows when it starts a replica. leader: NO_LEADER where there is no path."""
+
+    broker_id: NodeId
+    assigned_replicas: tuple[NodeId, ...]
+    is_started: bool
+    leader: NodeId
+
+
+def start_replica(facts: StartFacts) -> tuple[Step, ...]:
+    """Return the steps of start-replica.
+
+    Raises:
+        NotReplicaForPartition: the broker is not assigned.
+    """
+    if facts.broker_id not in facts.assigned_replicas:
+        raise NotReplicaForPartition(f"{facts.broker_id} is not in {facts.assigned_replicas}")
+    begin = () if facts.is_started else (Step.RECOVER_LOG, Step.LISTEN_FOR_LEADER)
+    if facts.leader == NO_LEADER:
+        return (*begin, Step.ELECT)
+    return begin if facts.leader == facts.broker_id else (*begin, Step.FOLLOW)
+
+
+def close_replica(*, is_hosted: bool) -> tuple[Step, ...]:
+    """Return the steps of close-replica; a replica without a fetcher has none to stop."""
+    return (Step.STOP_FETCHER, Step.DELETE_REPLICA) if is_hosted else (Step.DELETE_REPLICA,)
+
+
+# ---------------------------------------------------------------- leader election
+
+
+def may_run(
+    broker_id: NodeId,
+    assigned_replicas: Collection[NodeId],
+    isr: Collection[NodeId],
+    live: Collection[NodeId],
+    *,
+    anyone: bool = False,
+) -> bool:
+    """Return whether a replica may run for leader: it is in the ISR, or there is no ISR yet.
+
+    anyone: unclean elections are allowed. Then an assigned replica may run if no member of the
+    ISR lives.
+    """
+    if broker_id not in assigned_replicas:
+        return False
+    if not isr or broker_id in isr:
+        return True
+    return anyone and not any(member in live for member in isr)
+
+
+def get_new_epoch(written: LeaderEpoch, known: LeaderEpoch) -> LeaderEpoch:
+    """Return the epoch of a leader that takes over.
+
+    It is above the one that ZooKeeper has, and above the one in which this broker knows the
+    partition: a znode that was set back must not bring an epoch again.
+    """
+    return LeaderEpoch(max(written, known, NO_EPOCH) + 1)
+
+
+# ---------------------------------------------------------------- taking over
+
+
+def is_taken_over(
+    high_watermark: Offset,
+    followers: Mapping[NodeId, Offset],
+    live: Collection[NodeId],
+    waited_ms: int,
+    keep_in_sync_time_ms: int,
+) -> bool:
+    """Return whether a new leader need wait no longer for the other replicas.
+
+    Each live one has caught up, or KeepInSyncTime has passed. followers: the other assigned
+    replicas, with the ends of their logs.
+    """
+    return waited_ms >= keep_in_sync_time_ms or all(
+        end_offset >= high_watermark for broker, end_offset in followers.items() if broker in live
+    )
+
+
+def in_sync(
+    leader: NodeId, high_watermark: Offset, followers: Mapping[NodeId, Offset]
+) -> tuple[NodeId, ...]:
+    """Return the ISR with which a leader begins: it, and the replicas that have caught up."""
+    return (leader, *(each for each, end in followers.items() if end >= high_watermark))
+
+
+def catching_up(
+    assigned_replicas: tuple[NodeId, ...], isr: Collection[NodeId]
+) -> tuple[NodeId, ...]:
+    """Return CUR = AR - ISR."""
+    return tuple(each for each in assigned_replicas if each not in isr)
+
+
+def replicas_to_start(
+    reassigned: tuple[NodeId, ...], assigned_replicas: Collection[NodeId]
+) -> tuple[NodeId, ...]:
+    """Return RAR - AR: where onPartitionsReassigned sends start-replica."""
+    return tuple(each for each in reassigned if each not in assigned_replicas)
