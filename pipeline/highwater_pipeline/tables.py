@@ -159,6 +159,7 @@ DETAILS: Mapping[str, _Column] = {
     "epoch_start_offset": _LONG,
     "read_up_to": _LONG,
     "group": _STRING,
+    "is_open": _BOOLEAN,
 }
 """The values of an event's detail that checks read; null where it has none of this type."""
 

@@ -124,6 +124,9 @@ ENDED = grouped(Kind.GROUP_LOAD_ENDED, read_up_to=5)
 EARLY = grouped(Kind.GROUP_LOAD_ENDED, read_up_to=4)
 FROM_ANY = replace(BEGUN, detail={"epoch_start_offset": 0})
 MADE = Kind.PARTITION_STATE_CHANGED
+CLOSED = replace(LED, detail={**LED.detail, "is_open": False})
+OPENED = replace(WAITED, kind=Kind.ISR_CHANGED, detail={"isr": [3], "partition_epoch": 1})
+TERM = (LED, BEGUN, ENDED)
 FIRST, SECOND = commit(0, 1, 10, 11), commit(1, 2, 20, 21)
 
 
@@ -164,6 +167,13 @@ PLANTED = [
         "groups come and go with the lead",
         with_events(LED, RISEN, BEGUN, WAITED, ENDED, LED, FOLLOWED, UNLOADED, LED, BEGUN, ENDED),
         {},
+    ),
+    Planted("a leader that begins closed", with_events(CLOSED, OPENED, BEGUN, ENDED, OPENED), {}),
+    Planted("a closed leader ends its term", with_events(*TERM, CLOSED, UNLOADED, OPENED), {}),
+    Planted("a closed leader keeps its groups", with_events(*TERM, CLOSED, OPENED), WRONG),
+    Planted("a closed leader loads groups", with_events(CLOSED, BEGUN, ENDED), WRONG),
+    Planted(
+        "a leader that opens loads no groups", with_events(CLOSED, OPENED, WAITED, BEGUN), WRONG
     ),
     Planted("a replica that is stopped", with_events(LED, BEGUN, ENDED, UNLOADED, STOPPED), {}),
     Planted(
@@ -275,8 +285,8 @@ GENERATED = 200
 ENOUGH = 5
 """Of the generated runs, how many each check must find something in, and nothing in."""
 OFTEN = [LED, BEGUN, ENDED, FOLLOWED, UNLOADED]
-SELDOM = [STOPPED, RISEN, WAITED, EARLY, FROM_ANY]
-TERMS = [(LED, BEGUN, ENDED), (FOLLOWED, UNLOADED), (UNLOADED, STOPPED), (RISEN,)]
+SELDOM = [STOPPED, CLOSED, OPENED, RISEN, WAITED, EARLY, FROM_ANY]
+TERMS = [TERM, (CLOSED, OPENED, BEGUN, ENDED), (FOLLOWED, UNLOADED), (UNLOADED, STOPPED), (RISEN,)]
 
 
 @st.composite

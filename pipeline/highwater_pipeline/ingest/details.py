@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StringType
 
 from highwater_pipeline.ingest.decoding import Row
 from highwater_pipeline.tables import DETAILS
@@ -30,6 +30,8 @@ def _fits(kind: DataType) -> Callable[[object], bool]:
         return lambda value: isinstance(value, list) and all(map(is_element, value))
     if isinstance(kind, StringType):
         return lambda value: isinstance(value, str)
+    if isinstance(kind, BooleanType):
+        return lambda value: isinstance(value, bool)
     bound = BOUNDS[kind]
     # type(): JSON's true is no number.
     return lambda value: type(value) is int and -bound <= value < bound

@@ -1,9 +1,25 @@
 -- I14: groups without a leadership, a leadership without groups, and loads that stopped early.
 -- Of each start of a broker and each offsets partition, in the order of its trace. What must follow
--- an event is asked of the next one, where there is one; a high watermark may rise between.
-WITH own AS (
+-- an event is asked of the next one, where there is one; a high watermark may rise between. A leader
+-- that begins closed leads from the ISR on that it writes next.
+WITH of_groups AS (
   SELECT * FROM {events}
   WHERE topic = '__consumer_offsets' AND partition IS NOT NULL AND kind <> 'high_watermark_advanced'
+), opened AS (
+  SELECT run_id, node, incarnation, partition, seq,
+    kind = 'isr_changed' AND lag(kind = 'became_leader' AND NOT coalesce(is_open, true))
+      OVER (PARTITION BY run_id, node, incarnation, partition ORDER BY seq) AS opens
+  FROM of_groups
+  WHERE kind IN ('became_leader', 'became_follower', 'replica_stopped', 'isr_changed')
+), own AS (
+  SELECT e.run_id, e.node, e.incarnation, e.topic, e.partition, e.seq, e.leader_epoch,
+    e.epoch_start_offset, e.read_up_to,
+    CASE WHEN coalesce(o.opens, false) THEN 'became_leader'
+      WHEN e.kind = 'became_leader' AND NOT coalesce(e.is_open, true) THEN 'began_closed'
+      ELSE e.kind END AS kind
+  FROM of_groups e LEFT JOIN opened o
+    ON o.run_id = e.run_id AND o.node = e.node AND o.incarnation = e.incarnation
+      AND o.partition = e.partition AND o.seq = e.seq
 ), examined AS (
   SELECT * FROM own WHERE kind = 'group_load_ended'
 ), judged AS (
@@ -11,8 +27,8 @@ WITH own AS (
 ), last_seqs AS (
   SELECT *,
     coalesce(max(CASE WHEN kind = 'became_leader' THEN seq END) OVER before, -1) AS led,
-    coalesce(max(CASE WHEN kind IN ('became_follower', 'replica_stopped') THEN seq END)
-      OVER before, -1) AS resigned,
+    coalesce(max(CASE WHEN kind IN ('became_follower', 'replica_stopped', 'began_closed') THEN seq
+      END) OVER before, -1) AS resigned,
     coalesce(max(CASE WHEN kind = 'group_load_begun' THEN seq END) OVER before, -1) AS begun,
     coalesce(max(CASE WHEN kind = 'group_load_ended' THEN seq END) OVER before, -1) AS ended,
     coalesce(max(CASE WHEN kind = 'group_unloaded' THEN seq END) OVER before, -1) AS unloaded,
@@ -29,7 +45,8 @@ WITH own AS (
     WHEN kind = 'became_leader' AND begun <= unloaded AND next <> 'group_load_begun'
       OR kind = 'group_unloaded' AND led > resigned AND next <> 'replica_stopped'
       THEN 'LEADS_WITHOUT_GROUPS'
-    WHEN kind = 'became_follower' AND begun > unloaded AND next <> 'group_unloaded'
+    WHEN kind IN ('became_follower', 'began_closed') AND begun > unloaded
+      AND next <> 'group_unloaded'
       OR kind = 'replica_stopped' AND begun > unloaded THEN 'KEEPS_GROUPS'
     WHEN kind = 'group_load_begun' AND led <= resigned
       OR kind = 'group_load_ended' AND begun <= greatest(ended, unloaded)
