@@ -51,6 +51,9 @@ from highwater_wire.kafka.group_messages import (
 )
 from highwater_wire.kafka.messages import FindCoordinatorRequest, MetadataRequest
 
+METADATA_MAX_AGE_MS = 5_000
+"""After so long the leader of a group asks again how many partitions there are (Kafka's
+metadata.max.age.ms)."""
 _COORDINATOR_IS_ELSEWHERE = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -116,8 +119,8 @@ class GroupMember:
         self._coordinator: Endpoint | None = None
         self._stopping = runtime.event()
         self._leaves = True
-        self._unknown_topics: tuple[str, ...] = ()
-        """Topics without known partitions when this member, as the leader, last assigned."""
+        self._assigned_counts: dict[str, int] = {}
+        """How many partitions of each topic this member, as the leader, last assigned."""
         self.member_id = NO_MEMBER_ID
         self.generation = NO_GENERATION
         self.last_error = ""
@@ -219,8 +222,9 @@ class GroupMember:
         return True
 
     async def _stay(self, coordinator: Endpoint) -> None:
-        """Send heartbeats until one is answered with an error, or an unknown topic is known."""
+        """Send heartbeats until one is answered with an error, or there are more partitions."""
         settings = self._settings
+        age_ms = 0
         while not await self._stopping.wait(settings.heartbeat_ms):
             request = HeartbeatRequest(
                 settings.group_id, self.generation, self.member_id, settings.group_instance_id
@@ -229,16 +233,20 @@ class GroupMember:
             if answer.error is not ErrorCode.NONE:
                 self._note(answer.error)
                 return
-            if self._unknown_topics and await self._is_known_now():
-                return
+            age_ms += settings.heartbeat_ms
+            if age_ms >= METADATA_MAX_AGE_MS or 0 in self._assigned_counts.values():
+                age_ms = 0
+                if await self._are_more_known_now():
+                    return
 
-    async def _is_known_now(self) -> bool:
-        """Return whether a topic that the last assignment lacked is known now.
+    async def _are_more_known_now(self) -> bool:
+        """Return whether there are partitions that the last assignment lacked.
 
-        It was created since, or the broker that gave the metadata then had just started.
+        They were created since, or the broker that gave the metadata then had just started.
         """
-        counts = await self._count_partitions(self._unknown_topics)
-        return any((counts or {}).values())
+        before = self._assigned_counts
+        counts = await self._count_partitions(tuple(before)) if before else None
+        return any(count > before.get(topic, 0) for topic, count in (counts or {}).items())
 
     def _note(self, error: ErrorCode) -> None:
         """Forget the coordinator or the member id, where the error says that it is wrong."""
@@ -285,7 +293,7 @@ class GroupMember:
 
     async def _sync_request(self, joined: JoinGroupResponse) -> SyncGroupRequest:
         assignments: tuple[MemberAssignment, ...] = ()
-        self._unknown_topics = ()
+        self._assigned_counts = {}
         if joined.leader == joined.member_id and not joined.skip_assignment:
             assignments = await self._assign(joined)
         return SyncGroupRequest(
@@ -314,7 +322,7 @@ class GroupMember:
         counts = await self._count_partitions(topics)
         if counts is None:
             raise CallFailed("no broker tells how many partitions there are", sent=False)
-        self._unknown_topics = tuple(topic for topic in topics if not counts.get(topic))
+        self._assigned_counts = {topic: counts.get(topic, 0) for topic in topics}
         shares = assign_ranges(subscriptions, counts)
         return tuple(
             MemberAssignment(member_id, encode_assignment(partitions))
