@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from highwater_checker.looks import Look, leaderships
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import TopicPartition, is_controller
 from highwater_core.messages import NodeSnapshot
 
 
@@ -25,6 +25,11 @@ def active_controller(look: Look) -> NodeSnapshot | None:
     """Return the snapshot of the active controller with the highest controller epoch."""
     active = [s for s in look.nodes.values() if s is not None and s.active_controller]
     return max(active, key=lambda snapshot: snapshot.controller_epoch, default=None)
+
+
+def has_controllers(look: Look) -> bool:
+    """Return whether a node that was asked is a controller; under v2 there is none."""
+    return any(is_controller(node_id) for node_id in look.nodes)
 
 
 def describe_look(look: Look) -> str:

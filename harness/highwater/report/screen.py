@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.report.observation import active_controller
+from highwater.report.observation import active_controller, has_controllers
 from highwater_checker.looks import Look, leaderships, replicas_of
 
 
@@ -58,11 +58,12 @@ class Screen:
 def cluster_table(look: Look, footer: Sequence[str] = ()) -> RenderableType:
     """Return one row a partition: leader, leader_epoch, ISR and each replica's HW and LEO."""
     controller = active_controller(look)
-    active = (
-        f"active controller {controller.node_id}, controller_epoch {controller.controller_epoch}"
-        if controller is not None
-        else "no active controller"
-    )
+    active = "no active controller" if has_controllers(look) else "brokers elect leaders themselves"
+    if controller is not None:
+        active = (
+            f"active controller {controller.node_id}, "
+            f"controller_epoch {controller.controller_epoch}"
+        )
     gone = [str(node_id) for node_id in sorted(look.nodes) if look.nodes[node_id] is None]
     table = Table(
         title=f"{active}; not answering: {', '.join(gone) or 'none'}", title_justify="left"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from highwater.report.failover import longest_gap
 from highwater.report.observation import active_controller, changes_between, describe_look
+from highwater.report.screen import cluster_table
 from highwater_checker.history import Acknowledged
 from highwater_checker.looks import Look, leaderships
 from highwater_core.ids import (
@@ -123,3 +127,13 @@ def test_a_look_is_printed_in_a_line() -> None:
         "led: t-0 by 0 in epoch 3, ISR [0, 1]"
     )
     assert describe_look(Look(1, {})) == "silent: []; no active controller; led: nothing"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "title"),
+    [((0, 1000), "no active controller"), ((0, 1), "brokers elect leaders themselves")],
+)
+def test_the_table_of_a_cluster_says_who_elects(nodes: tuple[int, ...], title: str) -> None:
+    printed = io.StringIO()
+    Console(width=100, file=printed).print(cluster_table(Look(1, dict.fromkeys(nodes))))
+    assert title in printed.getvalue()
