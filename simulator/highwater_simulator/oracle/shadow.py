@@ -61,6 +61,8 @@ class ReplicaShadow:
         """Whether files changed their names since the folder was read: rescan reads it again."""
         self.held_end = 0
         self.lost_from: int | None = None
+        self._lost_to = 0
+        """Where the log ended before disk faults lost records."""
         self.cut_from: int | None = None
 
     @property
@@ -317,7 +319,11 @@ class ReplicaShadow:
         if not self.holds(committed, end_offset):
             end_offset = self.chain.first_difference(committed, end_offset)
         self.held_end = end_offset
+        lost_to = min(self._lost_to, committed.end_offset)
+        if self.lost_from is not None and self.lost_from < end_offset < lost_to:
+            self.lost_from = end_offset  # a part of them has come back
         self.lost_from = self._still_missing(self.lost_from, end_offset)
+        self._lost_to = 0 if self.lost_from is None else self._lost_to
         self.cut_from = self._still_missing(self.cut_from, end_offset)
 
     def _still_missing(self, from_offset: int | None, held_end: int) -> int | None:
@@ -335,7 +341,7 @@ class ReplicaShadow:
         """Forget the records from end_offset on, held or lost: their loss was excused."""
         self.held_end = min(self.held_end, end_offset)
         if self.lost_from is not None and self.lost_from >= end_offset:
-            self.lost_from = None
+            self.lost_from, self._lost_to = None, 0
         if self.cut_from is not None and self.cut_from >= end_offset:
             self.cut_from = None
 
@@ -350,6 +356,7 @@ class ReplicaShadow:
         kept_end = min(first_difference, self.end_offset)
         if kept_end < before.end_offset:
             self.lost_from = _lower(self.lost_from, kept_end)
+            self._lost_to = max(self._lost_to, before.end_offset)
             self.held_end = min(self.held_end, kept_end)
 
     def note_cut(self) -> None:

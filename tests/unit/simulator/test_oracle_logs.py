@@ -305,6 +305,22 @@ def test_records_of_a_damaged_log_are_lost_from_the_first_bad_batch_on() -> None
     assert f.shadow.cut_from is None
 
 
+def test_lost_records_of_which_a_part_is_back_are_lost_from_there_on() -> None:
+    """Seed 310000357, joins: a member that was fetching its log again counted as whole."""
+    f = Followed()
+    f.write(FIRST, *(written(offset, 0, "abcde"[offset]) for offset in range(5)))
+    before, committed, content = f.shadow.chain, f.shadow.chain, f.disk.content(FIRST)
+    assert content is not None
+    del content[:]
+    f.shadow.rescan(f._note, verify=True)
+    f.shadow.note_lost_by_disk(before)
+    assert (f.offsets(), f.shadow.lost_by_disk(0)) == ([], True)
+    for back, lost_from in ((range(3), 3), (range(3, 5), None)):
+        f.write(FIRST, *(written(offset, 0, "abcde"[offset]) for offset in back))
+        f.shadow.note_held(committed)
+        assert f.shadow.lost_from == lost_from
+
+
 def test_a_first_batch_whose_offset_is_damaged_is_lost_like_another() -> None:
     """Seed 1013924, disks: the log seemed to begin far beyond its end."""
     f = Followed()
