@@ -84,6 +84,9 @@ class _NoFetchers:
     def remove(self, _: TopicPartition) -> bool:
         return False
 
+    def knows(self, _: NodeId) -> bool:
+        return True
+
 
 _FETCHERS = cast(FetcherRegistry, _NoFetchers())
 

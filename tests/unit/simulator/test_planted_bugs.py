@@ -110,6 +110,7 @@ class Bench:
         self.fetched: list[bool] = []
         self.registry: Any = SimpleNamespace(
             remove=lambda key: None,
+            knows=lambda leader: True,
             add=lambda partition, leader, truncates, is_in_sync: self.fetched.append(truncates),
         )
         self.context = PartitionContext(
