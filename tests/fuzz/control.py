@@ -347,7 +347,7 @@ class _Run:
 
         async def answer() -> None:
             if int(target) in world.brokers:
-                response = await self._cluster.broker(int(target))[1]._control.handle(request)
+                response = await self._cluster.broker(int(target))[1]._commander.handle(request)
             else:
                 response = await world.controllers[int(target)].node.answer(request)  # type: ignore[union-attr]
             decode_control_response(path, encode_control_response(path, response))

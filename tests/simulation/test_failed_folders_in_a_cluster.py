@@ -261,7 +261,9 @@ def test_a_broker_that_does_not_serve_its_sound_folder_any_more_is_found(
     )
     assert run_plan(plan).violation is None
     monkeypatch.setattr(LogFolders, "fail", give_up_all)
-    monkeypatch.setattr(BrokerNode, "_announce_folders", lambda self: self._announcer.changed())
+    monkeypatch.setattr(
+        BrokerNode, "_announce_folders", lambda self: self._commander.folders_changed()
+    )
     found = run_plan(plan).violation
     assert found is not None
     assert (found.invariant, found.topic, found.partition) == ("L11", "t", 1)
