@@ -154,8 +154,8 @@ class Partition(Replica):
         """Return the high watermark, once it has reached the start of the leader's epoch.
 
         Until then it may be below the previous leader's answers; without KIP-207 it is returned
-        nevertheless. The API answers
-        LEADER_NOT_AVAILABLE instead in versions without OFFSET_NOT_AVAILABLE.
+        nevertheless. The API answers LEADER_NOT_AVAILABLE instead in versions without
+        OFFSET_NOT_AVAILABLE.
         """
         role = self.role
         if not isinstance(role, Leading) or not role.is_open:
@@ -282,18 +282,20 @@ class Partition(Replica):
             self._context.replica_lag_time_max_ms,
             now_ms,
         )
-        if not lagging and self._context.leaders_drop_the_dead:
-            lagging = self._dead_members(role)
+        if not lagging:
+            lagging = tuple(
+                each for each in role.followers if each in role.isr and self._is_dropped(each)
+            )
         if not lagging:
             return False
         remaining = tuple(member for member in role.isr if member not in lagging)
         self._propose(role, remaining, f"lagging: {', '.join(map(str, lagging))}")
         return True
 
-    def _dead_members(self, role: Leading) -> tuple[NodeId, ...]:
-        is_registered = self._context.registered_epoch
-        return tuple(each for each in role.followers if each in role.isr
-                     and is_registered(each) is None)  # fmt: skip
+    def _is_dropped(self, broker: NodeId) -> bool:
+        """Return whether the leader itself drops the broker from the ISR: it is not registered."""
+        drops = self._context.leaders_drop_the_dead
+        return drops and self._context.registered_epoch(broker) is None
 
     # ------------------------------------------------------------ leader: taking over
 
@@ -445,7 +447,7 @@ class Partition(Replica):
         """Return whether a record must be on this follower before it is committed."""
         if role.is_in_maximal_isr(broker):
             return True
-        if self._context.leaders_drop_the_dead and self._context.registered_epoch(broker) is None:
+        if self._is_dropped(broker):
             return False
         # One that is about to join: otherwise under load it would never reach the high watermark.
         now_ms = self._context.runtime.now_ms()

@@ -144,9 +144,8 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
     """Return every send with its outcome; one that never completed is unknown.
 
     Outcomes without a send of their own are left out, as are sends whose operation_id an operation
-    before them had: see unmatched_of. One that was acknowledged without the
-    offset that its producer should have got, or as another record, is unknown: nobody can look for
-    its record.
+    before them had: see unmatched_of. One that was acknowledged without the offset that its
+    producer should have got, or as another record, is unknown: nobody can look for its record.
 
     gets_offsets: see OpenOperations.
     """

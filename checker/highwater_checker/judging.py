@@ -213,6 +213,18 @@ def _logs_for(evidence: Evidence, topic: str, history: Sequence[HistoryEvent]) -
     return [log for log in evidence.logs.all() if log.topic in topics]
 
 
+def _read_without_a_log(evidence: Evidence) -> set[TopicPartition]:
+    """Return the partitions of which a record was read, in a life that goes on, and no log was."""
+    logs = {(log.topic, log.partition) for log in evidence.logs.all()}
+    return {
+        TopicPartition(event.topic, event.partition)
+        for event in evidence.reads
+        if event.type is OperationType.OK
+        and (event.topic, event.partition) not in logs
+        and not evidence.life_of_read(event).is_over
+    }
+
+
 def _history_of_members(group: PromisedGroup, evidence: Evidence) -> list[HistoryEvent]:
     """Return what all members of the group did, in the order of time."""
     events = (
@@ -302,14 +314,7 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
         yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
-        yield reads_have_logs(
-            {
-                TopicPartition(event.topic, event.partition)
-                for event in evidence.reads
-                if event.type is OperationType.OK and not evidence.life_of_read(event).is_over
-            },
-            {TopicPartition(log.topic, log.partition) for log in logs.all()},
-        )
+        yield reads_have_logs(_read_without_a_log(evidence))
         yield from acknowledged_is_committed(
             promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
         )

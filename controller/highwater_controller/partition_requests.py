@@ -15,7 +15,6 @@ from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topic_znode_changed
 from highwater_controller.topic_requests import (
-    MAX_PARTITION_COUNT,
     MAX_TOPIC_COUNT,
     Before,
     TopicOutcome,
@@ -28,6 +27,7 @@ from highwater_controller.topic_requests import (
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import CreatePartitionsRequest, NewPartitions, TopicResult
 from highwater_core.assignments import (
+    MAX_PARTITION_COUNT,
     Assignment,
     assign_more_replicas,
     find_assignment_fault,

@@ -20,6 +20,7 @@ from highwater_controller.topic_waits import Done
 from highwater_core import znodes
 from highwater_core.admin_messages import CreatePartitionsRequest, TopicResult
 from highwater_core.assignments import (
+    MAX_PARTITION_COUNT,
     Assignment,
     assign_replicas,
     find_assignment_fault,
@@ -38,8 +39,6 @@ from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.topic_names import find_name_fault
 from highwater_core.topic_znode import encode_topic
 
-MAX_PARTITION_COUNT = 10_000
-"""Of one topic, and of all topics of one request, as in Kafka's KRaft controller."""
 MAX_TOPIC_COUNT = 10_000
 """Of one request."""
 

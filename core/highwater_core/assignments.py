@@ -12,6 +12,9 @@ from highwater_core.ids import NodeId
 
 Assignment = tuple[tuple[NodeId, ...], ...]
 
+MAX_PARTITION_COUNT = 10_000
+"""Of one topic, and of all topics of one request, as in Kafka's KRaft controller."""
+
 
 def assign_replicas(
     brokers: Sequence[NodeId],

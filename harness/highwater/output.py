@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.table import Table
+
+Cell = Callable[[Any], str]
 
 PROGRESS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False)
@@ -27,6 +31,21 @@ def printable(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def table_of_columns(rows: Sequence[Mapping[str, Any]], head: str, cell: Cell) -> Table:
+    """Return a table with a column for each row: there are few rows, and many values of each.
+
+    head: the name of the value above a column. cell: returns a value's text.
+    """
+    table = Table(box=None)
+    table.add_column("")
+    for row in rows:
+        table.add_column(str(row[head]), justify="right")
+    for name in rows[0] if rows else ():
+        if name != head:
+            table.add_row(name.replace("_", " "), *(cell(row[name]) for row in rows))
+    return table
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from highwater_checker.history import SEND, HistoryEvent, OperationType
@@ -53,7 +53,7 @@ class CostMeter:
     zookeeper: ZooKeeper
     _during: Interval | None = None
     _before: tuple[int, int] = (0, 0)
-    _requests: tuple[int, int] = field(default=(0, 0))
+    _requests: tuple[int, int] = (0, 0)
 
     def begin(self, now_ns: int) -> None:
         self._during, self._before = (now_ns, -1), self._counted()

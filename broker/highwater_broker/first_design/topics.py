@@ -15,7 +15,12 @@ from highwater_broker.first_design.cluster_view import ClusterView
 from highwater_broker.first_design.queues import StateChangeQueues
 from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
 from highwater_core.admin_messages import TopicResult
-from highwater_core.assignments import Assignment, assign_replicas, find_assignment_fault
+from highwater_core.assignments import (
+    MAX_PARTITION_COUNT,
+    Assignment,
+    assign_replicas,
+    find_assignment_fault,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.first_design_znodes import StateChange, StateChangeRequest
@@ -47,8 +52,6 @@ from highwater_core.znodes import (
     topic_path,
 )
 
-MAX_PARTITIONS = 10_000
-"""Of one topic, as where a controller creates it."""
 MAX_ATTEMPTS = 20
 """To delete a topic whose znodes change meanwhile."""
 ANY_EPOCH = LeaderEpoch(2**31 - 1)
@@ -138,8 +141,8 @@ class TopicWork:
             if fault:
                 raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
             return topic.assignment
-        if not 0 < topic.partition_count <= MAX_PARTITIONS:
-            said = f"{topic.partition_count} partitions: there must be 1 to {MAX_PARTITIONS}"
+        if not 0 < topic.partition_count <= MAX_PARTITION_COUNT:
+            said = f"{topic.partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}"
             raise _Refused(ErrorCode.INVALID_PARTITIONS, said)
         if not 0 < topic.replication_factor <= len(live):
             said = f"{topic.replication_factor} replicas on {len(live)} live brokers"

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from highwater.errors import HarnessError
+from highwater.output import table_of_columns
 from highwater.report.pipeline_runs import with_runs_taken_in
 from highwater_pipeline.campaign.state import CannotGoOn, stored_settings
 from highwater_pipeline.campaign.tables import SCHEDULES
@@ -46,14 +46,7 @@ def comparison_of_campaigns(
 
 
 def _print(found: PresetCosts, page: Path) -> None:
-    """Print a column a preset: there are few, and many figures of each."""
     console, shown = Console(), [shown_costs(row) for row in found.rows]
-    table = Table(box=None)
-    table.add_column("")
-    for row in shown:
-        table.add_column(row["preset"], justify="right")
-    for name in list(shown[0])[1:]:
-        table.add_row(name, *(shown_value(row[name]) for row in shown))
-    console.print(table)
+    console.print(table_of_columns(shown, "preset", shown_value))
     for text in (lead_of_presets(found), *found.notes, str(page)):
         console.print(text, markup=False, highlight=False, soft_wrap=True)

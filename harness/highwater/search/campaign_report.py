@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from highwater.output import table_of_columns
 from highwater.search.options import Families, SearchOptions
 from highwater.search.pool import Lost
 from highwater.search.report import SearchReport, print_report, report_of
@@ -272,23 +272,11 @@ def notes_of(report: CampaignReport) -> list[str]:
 
 def print_campaign(report: CampaignReport, console: Console) -> None:
     """Print the families, the minimal plans, and a search's report."""
-    console.print(_families(report.families))
+    console.print(table_of_columns(report.families, "family", _cell))
     for each in report.shrunk:
         _print_shrunk(each, console)
     print_report(report.search, console)
     console.print(Text(report.page), soft_wrap=True)
-
-
-def _families(rows: Sequence[Row]) -> Table:
-    """Return a table with a column a family: there are few, and many numbers of each."""
-    table = Table(box=None)
-    table.add_column("")
-    for row in rows:
-        table.add_column(row["family"], justify="right")
-    for name in rows[0] if rows else ():
-        if name != "family":
-            table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
-    return table
 
 
 def _cell(value: float) -> str:

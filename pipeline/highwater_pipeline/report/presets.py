@@ -77,8 +77,7 @@ def shown_costs(row: Row) -> Row:
 
 
 def _named(row: Row) -> Row:
-    bugs = {each.number: each for each in CATALOGUE}
-    bug = bugs[row["row"]]
+    bug = CATALOGUE[row["row"] - 1]
     return {"row": row["row"], "bug": bug.ids[0], "title": bug.title} | row
 
 
