@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
 
 from highwater_broker.become_follower import become_follower
 from highwater_broker.become_leader import become_leader
+from highwater_broker.command_traces import trace_handled, trace_refused
 from highwater_broker.fetcher_registry import FetcherRegistry
 from highwater_broker.log.folders import can_be_hosted
 from highwater_broker.log.record_batch import LogRefused
@@ -50,6 +50,7 @@ from highwater_core.ids import (
     BrokerEpoch,
     ControllerEpoch,
     LeaderEpoch,
+    TopicId,
     TopicPartition,
 )
 from highwater_core.messages import (
@@ -177,7 +178,7 @@ class ReplicaManager:
         if errors is None:
             return self._refuse(request, self._fence(request))
         errors |= faults
-        self._trace_handled(request, errors)
+        trace_handled(self._ports.trace, request, errors)
         return CommandResponse(ErrorCode.NONE, tuple((key, errors[key]) for key in named))
 
     def _fence(self, request: BrokerCommand) -> ErrorCode:
@@ -190,31 +191,8 @@ class ReplicaManager:
         )
 
     def _refuse(self, request: BrokerCommand, error: ErrorCode) -> CommandResponse:
-        self._trace(EventKind.REQUEST_REFUSED, request, error=error.name)
+        trace_refused(self._ports.trace, request, error)
         return CommandResponse(error)
-
-    def _trace_handled(
-        self, request: BrokerCommand, errors: Mapping[TopicPartition, ErrorCode]
-    ) -> None:
-        refused = {str(key): error.name for key, error in errors.items() if error}
-        self._trace(
-            EventKind.REQUEST_HANDLED,
-            request,
-            partitions=len(request.partitions),
-            is_init=isinstance(request, LeaderAndIsrRequest) and request.is_init,
-            refused=refused,
-        )
-
-    def _trace(self, kind: EventKind, request: BrokerCommand, **detail: Any) -> None:
-        self._ports.trace.emit(
-            kind,
-            controller_epoch=request.controller_epoch,
-            request=type(request).__name__.removesuffix("Request"),
-            controller_id=request.controller_id,
-            broker_epoch=request.broker_epoch,
-            correlation_id=request.correlation_id,
-            **detail,
-        )
 
     # ------------------------------------------------------------ LeaderAndIsr
 
@@ -248,7 +226,9 @@ class ReplicaManager:
                 to_start.append(command)
             errors[command.topic_partition] = error
         has_created = any(each.topic_partition not in self._partitions for each in to_start)
-        started = await self._start_replicas(to_start)
+        started = await self._start_replicas(
+            {each.topic_partition: each.topic_id for each in to_start}
+        )
         accepted: list[tuple[Partition, LeaderAndIsrPartition]] = []
         for command in to_start:
             key = command.topic_partition
@@ -342,18 +322,25 @@ class ReplicaManager:
             command, known, self._context.broker_id, self._toggles, is_late=is_late
         )
 
+    async def host(self, key: TopicPartition, *, is_new: bool) -> bool:
+        """Open or create the replica's log without a role; return whether it is open."""
+        await self._topics.load(key.topic)
+        if not can_be_hosted(key) or not self._logs.may_start(key, is_new=is_new):
+            return False
+        is_hosted = bool(await self._start_replicas({key: NO_TOPIC_ID}))
+        await self._logs.sync()
+        return is_hosted
+
     async def _start_replicas(
-        self, commands: list[LeaderAndIsrPartition]
+        self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Partition]:
         """Return the partitions, with logs created where there were none.
 
-        Partitions that the disk refuses are left out. A replica without a topic id gets the
-        command's (an upgraded preset's log).
+        Partitions that the disk refuses are left out. A replica without a topic id gets the wanted
+        one (an upgraded preset's log).
         """
-        topic_ids = {
-            each.topic_partition: each.topic_id if self._toggles.topic_id else NO_TOPIC_ID
-            for each in commands
-        }
+        knows_ids = self._toggles.topic_id
+        topic_ids = {key: wanted[key] if knows_ids else NO_TOPIC_ID for key in wanted}
         missing = {key: topic_ids[key] for key in topic_ids if key not in self._partitions}
         for hosted in (await self._starts.create(missing)).values():
             self._host(hosted)

@@ -51,6 +51,10 @@ class OwnCommands:
         """Let checkpoints be written: all assigned replicas are known from now on."""
         await self._lead_or_follow(())
 
+    async def host(self, at: TopicPartition, *, is_new: bool) -> bool:
+        """Open or create the replica's log; return False where the disk refuses it."""
+        return await self._replicas.host(at, is_new=is_new)
+
     async def take_role(
         self, at: TopicPartition, written: Written, assigned: tuple[NodeId, ...]
     ) -> ErrorCode:

@@ -84,8 +84,6 @@ class Elector:
         )
         self._work = WorkList(self._runtime)
         self._started: dict[TopicPartition, None] = {}
-        self._given_up: dict[TopicPartition, None] = {}
-        """Partitions that this broker no longer runs for: its disk refused them as leader."""
         self._has_begun = False
 
     def note(self, work: Work) -> None:
@@ -135,11 +133,11 @@ class Elector:
         await self._take_requests()
         await self._view.read_brokers()
         new, gone = await self._view.read_topics()
+        await self._tell_gone(gone)
         for topic in dict.fromkeys((*new, *(at.topic for at in self._view.partitions()))):
-            gone.extend(await self._view.read_topic(topic))
+            await self._read_assignment(topic)
         await self._take_requests()  # a topic may be a later one than the replica here is of
         read = {at: await self._paths.read(at) for at in tuple(self._view.partitions())}
-        self._forget(gone)
         await self._commands.tell(
             self._view.endpoints(),
             [each for at, written in read.items() if (each := self._metadata(at, written))],
@@ -169,7 +167,7 @@ class Elector:
         """Read the topics; start what is assigned to this broker, after what its queue says."""
         wanted = list(topics)
         for topic in wanted:
-            await self._tell_gone(await self._view.read_topic(topic))
+            await self._read_assignment(topic)
         await self._take_requests()
         for topic in wanted:
             for at in self._view.partitions_of(topic):
@@ -177,7 +175,11 @@ class Elector:
                     self._started[at] = None
                 await self._look_at(at)
 
+    async def _read_assignment(self, topic: str) -> None:
+        await self._tell_gone(await self._view.read_topic(topic))
+
     async def _tell_gone(self, gone: list[TopicPartition]) -> None:
+        """Tell clients of the partitions' end: the view forgets them, so now or never."""
         self._forget(gone)
         if gone:
             await self._commands.tell(self._view.endpoints(), [deleted(at) for at in gone])
@@ -185,7 +187,6 @@ class Elector:
     def _forget(self, gone: Iterable[TopicPartition]) -> None:
         for at in gone:
             self._started.pop(at, None)
-            self._given_up.pop(at, None)
 
     # ------------------------------------------------------------ the queue
 
@@ -213,7 +214,7 @@ class Elector:
             self._forget([at])
             error = await self._commands.close(at, request.leader_epoch)
             return error is not ErrorCode.KAFKA_STORAGE_ERROR
-        await self._view.read_topic(at.topic)
+        await self._read_assignment(at.topic)
         if self._me in self._view.replicas_of(at):
             self._started[at] = None
             self._work.add(PartitionAgain(at))
@@ -264,9 +265,11 @@ class Elector:
             await self._take_role(at, written)
 
     async def _run_for_leader(self, at: TopicPartition, written: Written) -> None:
-        """leaderElection: the first one to write the leader path leads."""
-        hosted = self._parts.replicas.get(at)
-        if at in self._given_up or not may_run(
+        """leaderElection: the first one to write the leader path leads.
+
+        Only a replica whose log is open runs; one that the disk refuses is tried again.
+        """
+        if not may_run(
             self._me,
             self._view.replicas_of(at),
             written.isr,
@@ -274,6 +277,10 @@ class Elector:
             anyone=self._parts.toggles.unclean_election,
         ):
             return
+        if not await self._commands.host(at, is_new=written.state is None):
+            self._again_later(PartitionAgain(at))
+            return
+        hosted = self._parts.replicas.get(at)
         epoch = get_new_epoch(written.leader_epoch, hosted.leader_epoch if hosted else NO_EPOCH)
         elected = await self._paths.elect(at, written, epoch)
         if elected is None:
@@ -298,20 +305,15 @@ class Elector:
         hosted = self._parts.replicas.get(at)
         if error is ErrorCode.NONE and hosted is not None:
             self._take_overs.begin(hosted)
-        elif error is ErrorCode.KAFKA_STORAGE_ERROR and written.is_own:
-            await self._give_up(at)
         elif error is ErrorCode.KAFKA_STORAGE_ERROR:
+            await self._paths.give_up(at)
             self._again_later(PartitionAgain(at))
-
-    async def _give_up(self, at: TopicPartition) -> None:
-        self._given_up[at] = None
-        await self._paths.give_up(at)
 
     async def _give_up_refused(self) -> None:
         """Give up the leader paths of replicas that are out of service since a folder failed."""
         for at in tuple(self._started):
             if self._parts.replicas.get(at) is None:
-                await self._give_up(at)
+                await self._paths.give_up(at)
 
     def _again_later(self, work: Work) -> None:
         self._parts.scope.spawn("Retry", self._note_later(work))

@@ -6,7 +6,7 @@ Source: the first design (V2), becomeLeader and startReplica; docs/decisions/001
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.first_design.told_once import ToldOnce
@@ -28,7 +28,17 @@ from highwater_core.ids import (
     PartitionEpoch,
     TopicPartition,
 )
-from highwater_core.ports import CreateOp, MultiFailed, MultiOp, NodeExists, NoNode, SetOp, Stat
+from highwater_core.ports import (
+    ANY_VERSION,
+    CreateOp,
+    DeleteOp,
+    MultiFailed,
+    MultiOp,
+    NodeExists,
+    NoNode,
+    SetOp,
+    Stat,
+)
 from highwater_core.znodes import (
     MalformedZnode,
     PartitionLeadership,
@@ -147,12 +157,20 @@ class LeaderPaths:
                 await self._session.get().create(path, b"")
 
     async def give_up(self, at: TopicPartition) -> None:
-        """Remove the leader path if it is of this session."""
-        path = leader_path(at)
-        stat = await self._session.get().exists(path)
-        if stat is not None and stat.ephemeral_owner == self._session.get().session_id:
-            with suppress(NoNode):
-                await self._session.get().delete(path)
+        """Remove the leader path if it is of this session; nobody leads in the next epoch."""
+        while (written := await self.read(at)) is not None and written.is_own:
+            if written.state is None:
+                return
+            epoch = LeaderEpoch(written.leader_epoch + 1)
+            state = replace(written.state, leader=NO_LEADER, leader_epoch=epoch)
+            operations: tuple[MultiOp, ...] = (
+                DeleteOp(leader_path(at), ANY_VERSION),
+                SetOp(
+                    partition_state_path(at), encode_partition_state(state), written.partition_epoch
+                ),
+            )
+            with suppress(MultiFailed):  # the ISR was written meanwhile
+                await self._session.get().multi(operations)
 
     async def write_catching_up(
         self, at: TopicPartition, leader: LeaderPath, catching_up: tuple[NodeId, ...]
