@@ -393,7 +393,7 @@ class PartitionOracle:
         if author.startswith("broker") and after.leader_epoch != before.leader_epoch:
             if self._has_controllers:
                 self._report("I7", f"{author}, no controller, took the leader epoch {epochs}")
-            elif author != node_name(after.leader):
+            elif author != node_name((before if after.leader < 0 else after).leader):  # gives up
                 self._report("I7", f"{author} took the leader epoch {epochs} for {after.leader}")
         if after.controller_epoch < before.controller_epoch and author.startswith("controller"):
             self._report(
