@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from highwater_broker.log.folders import topic_aside
+from highwater_broker.roles import Leading
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
-from highwater_core.ids import TopicId, TopicPartition
+from highwater_core.ids import NodeId, TopicId, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import NodeSnapshot
 from highwater_core.topic_znode import decode_topic
@@ -112,6 +113,7 @@ def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
 
     A replica in it neither leads nor is in an ISR. The last member of an ISR stays in it: no other
     replica is known to have the committed records. Replicas in its broker's other folders go on.
+    Without a controller nobody tells the leader: a member leaves once it lacks a record.
     """
     brokers = [broker for broker in core.brokers if failed_folders(world, broker)]
     for at, replicas in sorted(assignments_of(world).items()) if brokers else ():
@@ -122,7 +124,8 @@ def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
         if leadership.leader in failed:
             yield Missing("L11", f"its leader's log folder has failed: {leadership.leader}", at)
         members = [int(broker) for broker in leadership.isr]
-        if len(members) > 1 and any(broker in failed for broker in members):
+        lagging = [each for each in failed if world.controllers or _lags(world, each, at)]
+        if len(members) > 1 and any(broker in lagging for broker in members):
             yield Missing("L11", f"of the ISR {members} the log folders of {failed} failed", at)
         for broker in brokers:
             has_it = broker in replicas and world.brokers[broker].disk.replica_folders(str(at))
@@ -130,6 +133,17 @@ def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
                 yield Missing(
                     "L11", f"broker {broker} does not serve it: another folder failed", at
                 )
+
+
+def _lags(world: World, broker: int, at: TopicPartition) -> bool:
+    """Return whether the leader knows that the broker lacks records."""
+    leadership = world.partition_state(at)
+    leader = None if leadership is None else world.hosted(int(leadership.leader), at)
+    role = leader.role if leader is not None else None
+    if leader is None or not isinstance(role, Leading):
+        return True
+    progress = role.followers.get(NodeId(broker))
+    return progress is None or progress.log_end_offset < leader.log.log_end_offset
 
 
 def _is_in_failed_folder(world: World, broker: int, at: TopicPartition) -> bool:

@@ -214,7 +214,10 @@ class Elector:
             self._forget([at])
             error = await self._commands.close(at, request.leader_epoch)
             return error is not ErrorCode.KAFKA_STORAGE_ERROR
+        is_new_topic = not self._view.partitions_of(at.topic)
         await self._read_assignment(at.topic)
+        if is_new_topic:
+            self._work.add(TopicAgain(at.topic))  # clients are told of its other partitions too
         if self._me in self._view.replicas_of(at):
             self._started[at] = None
             self._work.add(PartitionAgain(at))
