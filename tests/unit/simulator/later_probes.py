@@ -164,7 +164,7 @@ def last_command_after_a_late_one(bench: Any) -> object:
     manager: Any = SimpleNamespace(
         _fence=lambda request: ErrorCode.NONE,
         _update_metadata=update,
-        _trace_handled=lambda request, errors: None,
+        _ports=SimpleNamespace(trace=bench.trace),
         controller_epoch=ControllerEpoch(1),
         _last_command=CommandNumber(ControllerEpoch(1), 9),
     )
