@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from highwater_controller.chunks import TOPICS_PER_STEP
 from highwater_controller.conditional_writes import Conflict, until_written
-from highwater_controller.refusals import Refused, refuse
+from highwater_controller.refusals import refuse
 from highwater_controller.state_reader import report_malformed
 from highwater_controller.term import Term
 from highwater_controller.topic_waits import Done
@@ -37,6 +37,7 @@ from highwater_core.events import EventKind
 from highwater_core.ids import NodeId
 from highwater_core.ports import CreateOp, NoNode, TooLarge
 from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig
+from highwater_core.topic_plans import Refused
 from highwater_core.znodes import MalformedZnode, TopicConfigZnode
 
 

@@ -16,7 +16,7 @@ from highwater_controller.chunks import next_step, pieces
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.partition_state_machine import move_partitions
-from highwater_controller.refusals import Refused, refuse
+from highwater_controller.refusals import refuse
 from highwater_controller.term import Term
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import (
@@ -27,6 +27,7 @@ from highwater_core.admin_messages import (
 )
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from highwater_core.topic_plans import Refused
 
 _SELECTORS = {
     ElectionType.PREFERRED: Selector.PREFERRED,

@@ -11,18 +11,15 @@ from collections import Counter
 from collections.abc import Callable
 
 from highwater_controller.assignment_updates import update_assignment
-from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topic_znode_changed
 from highwater_controller.topic_requests import (
-    MAX_TOPIC_COUNT,
     Before,
     TopicOutcome,
     refuse_all,
-    refuse_partition_count,
-    refuse_repeated,
     refuse_too_large,
     refuse_topic,
+    room_of,
 )
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import CreatePartitionsRequest, NewPartitions, TopicResult
@@ -36,6 +33,12 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.ports import TooLarge
+from highwater_core.topic_plans import (
+    Refused,
+    find_too_many_topics,
+    refuse_partition_count,
+    refuse_repeated,
+)
 from highwater_core.topic_znode import TopicContent
 
 Added = dict[TopicPartition, tuple[NodeId, ...]]
@@ -63,8 +66,10 @@ class Expansion:
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Expand the next topic; its answer waits until the added partitions have leaders."""
         wanted = self._request.topics
-        if not self.outcomes and len(wanted) > MAX_TOPIC_COUNT:
-            self.outcomes = refuse_all(term, self._request, [each.topic for each in wanted])
+        too_many = find_too_many_topics(len(wanted))
+        if too_many is not None:
+            names = [each.topic for each in wanted]
+            self.outcomes = refuse_all(term, self._request, names, too_many)
             return
         if self.is_over:  # the request names no topic
             return
@@ -118,7 +123,7 @@ def plan(term: Term, wanted: NewPartitions, before: Before) -> Added:
             ErrorCode.INVALID_PARTITIONS,
             f"{wanted.total_count} partitions: there may be at most {MAX_PARTITION_COUNT}",
         )
-    refuse_partition_count(term, added_count, before)
+    refuse_partition_count(added_count, room_of(term, before))
     more = _more_replicas(term, wanted, assigned)
     refuse_too_large(topic, (*assigned, *more))
     return {TopicPartition(topic, number): each for number, each in enumerate(more, first)}

@@ -23,7 +23,7 @@ from highwater_controller.logic.reassignments import (
     original_of,
 )
 from highwater_controller.reassignment import advance_reassignments, begin_reassignments
-from highwater_controller.refusals import Refused, refuse
+from highwater_controller.refusals import refuse
 from highwater_controller.term import Term
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
@@ -39,6 +39,7 @@ from highwater_core.admin_messages import (
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import TooLarge
+from highwater_core.topic_plans import Refused
 from highwater_core.topic_znode import Reassignment
 
 

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from highwater_controller.term import Term
-from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
-
-
-class Refused(Exception):
-    """A part of a client's request is not allowed."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
+from highwater_core.topic_plans import Refused
 
 
 def refuse(

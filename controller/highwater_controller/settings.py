@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_core.ids import NodeId
 from highwater_core.networks import check_announced, parse_networks
+from highwater_core.topic_plans import MAX_PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class ControllerSettings:
     zookeeper_give_up_ms: int = 20_000
     """How long one ZooKeeper operation may lose its connection again and again, ten times at least,
     before the controller closes its session and stops being active."""
-    max_partitions: int = 100_000
+    max_partitions: int = MAX_PARTITIONS
     """Of all topics together: a topic beyond this is refused (KIP-578)."""
     default_partition_count: int = 1
     default_replication_factor: int = 1

@@ -12,19 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from highwater_controller.chunks import PARTITIONS_PER_STEP, TOPICS_PER_STEP
-from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import on_topics_changed
 from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_controller.topic_waits import Done
 from highwater_core import znodes
 from highwater_core.admin_messages import CreatePartitionsRequest, TopicResult
-from highwater_core.assignments import (
-    MAX_PARTITION_COUNT,
-    Assignment,
-    assign_replicas,
-    find_assignment_fault,
-)
+from highwater_core.assignments import Assignment
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
@@ -35,12 +29,15 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import CheckOp, CreateOp, NoNode, TooLarge
 from highwater_core.request_sizes import MAX_REQUEST_BYTES, size_of_multi
-from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
-from highwater_core.topic_names import find_name_fault
+from highwater_core.topic_plans import (
+    Refused,
+    Room,
+    TopicDefaults,
+    find_too_many_topics,
+    plan_topic,
+    refuse_repeated,
+)
 from highwater_core.topic_znode import encode_topic
-
-MAX_TOPIC_COUNT = 10_000
-"""Of one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +69,10 @@ class Creation:
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Create the next topics; each answer waits until the topic has its leaders."""
         topics = self._request.topics
-        if not self.outcomes and len(topics) > MAX_TOPIC_COUNT:
-            self.outcomes = refuse_all(term, self._request, [topic.name for topic in topics])
+        too_many = find_too_many_topics(len(topics))
+        if too_many is not None:
+            names = [topic.name for topic in topics]
+            self.outcomes = refuse_all(term, self._request, names, too_many)
             return
         planned = self._plan(term)
         if self._request.validate_only or not planned:
@@ -145,8 +144,9 @@ class Deletion:
     async def step(self, term: Term, make_done: Callable[[], Done]) -> None:
         """Mark the next topics for deletion; each answer waits until it ended, halts or failed."""
         names = self._request.names
-        if not self.outcomes and len(names) > MAX_TOPIC_COUNT:
-            self.outcomes = refuse_all(term, self._request, list(names))
+        too_many = find_too_many_topics(len(names))
+        if too_many is not None:
+            self.outcomes = refuse_all(term, self._request, list(names), too_many)
             return
         start = len(self.outcomes)
         some = names[start : start + TOPICS_PER_STEP]
@@ -174,20 +174,13 @@ class Deletion:
         return TopicOutcome(TopicResult(name, ErrorCode.NONE), done)
 
 
-def refuse_repeated(counts: Counter[str], name: str) -> None:
-    if counts[name] > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
-
-
 def refuse_all(
     term: Term,
     request: CreateTopicsRequest | DeleteTopicsRequest | CreatePartitionsRequest,
     names: list[str],
+    fault: Refused,
 ) -> list[TopicOutcome]:
     """Refuse all of a request that names too many topics, traced once."""
-    fault = Refused(
-        ErrorCode.POLICY_VIOLATION, f"{len(names)} topics in one request: at most {MAX_TOPIC_COUNT}"
-    )
     refuse_topic(term, type(request).__name__, "", fault)
     return [TopicOutcome(TopicResult(name, fault.error, str(fault))) for name in names]
 
@@ -207,67 +200,26 @@ def _plan(term: Term, topic: NewTopic, before: Before) -> Assignment:
     Raises:
         Refused: the topic is not allowed.
     """
-    fault = find_name_fault(topic.name)
-    if fault:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if term.context.is_known(topic.name):
         is_doomed = term.context.is_to_be_deleted(topic.name)
         message = "the topic is being deleted" if is_doomed else "the topic exists"
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, message)
-    try:
-        parse_topic_config(dict(topic.config))
-    except BadTopicConfig as fault_in_config:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(fault_in_config)) from None
-    if topic.assignment:
-        refuse_partition_count(term, len(topic.assignment), before)
-        fault = find_assignment_fault(topic.assignment, frozenset(term.context.live_brokers))
-        if fault:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
-        return topic.assignment
-    return _assign(term, topic, before)
-
-
-def _assign(term: Term, topic: NewTopic, before: Before) -> Assignment:
     settings = term.settings
-    partition_count = topic.partition_count
-    if partition_count == -1:
-        partition_count = settings.default_partition_count
-    factor = topic.replication_factor
-    if factor == -1:
-        factor = settings.default_replication_factor
-    refuse_partition_count(term, partition_count, before)
-    brokers = sorted(term.context.electable())
-    if not 0 < factor <= len(brokers):
-        raise Refused(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{factor} replicas on {len(brokers)} live brokers",
-        )
-    start_index = term.rng.randrange(0, len(brokers))
-    start_shift = term.rng.randrange(0, len(brokers))
-    return assign_replicas(brokers, partition_count, factor, start_index, start_shift)
+    return plan_topic(
+        topic,
+        live=term.context.live_brokers,
+        may_host=sorted(term.context.electable()),
+        defaults=TopicDefaults(
+            settings.default_partition_count, settings.default_replication_factor
+        ),
+        room=room_of(term, before),
+        rng=term.rng,
+    )
 
 
-def refuse_partition_count(term: Term, partition_count: int, before: Before) -> None:
-    """Refuse too many partitions for a topic, a request or the cluster.
-
-    Ordering: before any work is done for each of the partitions.
-    """
-    if not 0 < partition_count <= MAX_PARTITION_COUNT:
-        raise Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"{partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}",
-        )
-    if before.of_request + partition_count > MAX_PARTITION_COUNT:
-        raise Refused(
-            ErrorCode.POLICY_VIOLATION,
-            f"more than {MAX_PARTITION_COUNT} partitions in one request",
-        )
+def room_of(term: Term, before: Before) -> Room:
     of_cluster = len(term.context.assignments) + before.of_step
-    if of_cluster + partition_count > term.settings.max_partitions:
-        raise Refused(
-            ErrorCode.POLICY_VIOLATION,
-            f"the cluster would have more than {term.settings.max_partitions} partitions",
-        )
+    return Room(before.of_request, of_cluster, term.settings.max_partitions)
 
 
 def refuse_too_large(name: str, assignment: Assignment) -> None:

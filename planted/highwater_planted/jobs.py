@@ -8,11 +8,11 @@ from highwater_controller import failover, leader_elections, partition_state_mac
 from highwater_controller.context import Replica
 from highwater_controller.logic.leader_selectors import Elected, Election, NoLeader
 from highwater_controller.logic.leadership_change import Brokers
-from highwater_controller.refusals import Refused
 from highwater_controller.term import Term
 from highwater_core.admin_messages import ElectionType
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.topic_plans import Refused
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 
 _find_fault = leader_elections._find_fault

@@ -151,6 +151,18 @@ def test_a_broker_that_returns_reads_its_queue_first_and_deletes_what_it_lost() 
     Cluster().run(story)
 
 
+def test_a_topic_without_counts_gets_the_brokers_defaults() -> None:
+    async def story(c: Cluster) -> None:
+        assert await c.client.create_topic("d", -1, -1, within_ms=WITHIN_MS) is ErrorCode.NONE
+        refused = await c.client.create_topic("e", 0, 1, within_ms=WITHIN_MS)
+        assert refused is ErrorCode.INVALID_PARTITIONS
+
+    cluster = Cluster(num_partitions=2, default_replication_factor=3)
+    cluster.run(story)
+    created = [e for e in cluster.told(EventKind.TOPIC_CREATED) if e.topic == "d"]
+    assert [[len(each) for each in event.detail["assignment"]] for event in created] == [[3, 3]]
+
+
 def test_a_full_queue_is_shrunk_and_then_refused() -> None:
     async def story(c: Cluster) -> None:
         old = await c.killed()

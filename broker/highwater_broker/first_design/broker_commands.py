@@ -35,6 +35,7 @@ from highwater_core.messages import (
 )
 from highwater_core.ports import CallFailed, CoordinationError
 from highwater_core.runtime import Future, TimedOut
+from highwater_core.topic_plans import TopicDefaults
 
 
 class _NobodyIsTold:
@@ -53,7 +54,10 @@ class BrokerCommands:
         view = ClusterView(parts.session, told)
         most = parts.settings.state_change_queue_max_requests
         queues = StateChangeQueues(parts.session, told, most)
-        self._topics = TopicWork(parts.session, parts.ports, view, queues)
+        defaults = TopicDefaults(
+            parts.settings.num_partitions, parts.settings.default_replication_factor
+        )
+        self._topics = TopicWork(parts.session, parts.ports, view, queues, defaults)
         self._elector = Elector(parts, view, queues, told)
         self.isr_writer: IsrWriter = ConditionalWriter(
             parts.settings.broker_id,

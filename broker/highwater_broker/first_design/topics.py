@@ -15,12 +15,7 @@ from highwater_broker.first_design.cluster_view import ClusterView
 from highwater_broker.first_design.queues import StateChangeQueues
 from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
 from highwater_core.admin_messages import TopicResult
-from highwater_core.assignments import (
-    MAX_PARTITION_COUNT,
-    Assignment,
-    assign_replicas,
-    find_assignment_fault,
-)
+from highwater_core.assignments import Assignment
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.first_design_znodes import StateChange, StateChangeRequest
@@ -37,8 +32,15 @@ from highwater_core.ports import (
     Ports,
     TooLarge,
 )
-from highwater_core.topic_configs import BadTopicConfig, parse_topic_config
 from highwater_core.topic_names import find_name_fault
+from highwater_core.topic_plans import (
+    Refused,
+    Room,
+    TopicDefaults,
+    find_too_many_topics,
+    plan_topic,
+    refuse_repeated,
+)
 from highwater_core.topic_znode import decode_topic, encode_topic
 from highwater_core.znodes import (
     MalformedZnode,
@@ -58,19 +60,19 @@ ANY_EPOCH = LeaderEpoch(2**31 - 1)
 """The epoch of a close-replica where the partition's own cannot be read."""
 
 
-class _Refused(Exception):
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 class TopicWork:
     """Both procedures; several may run at a time."""
 
     def __init__(
-        self, session: CurrentSession, ports: Ports, view: ClusterView, queues: StateChangeQueues
+        self,
+        session: CurrentSession,
+        ports: Ports,
+        view: ClusterView,
+        queues: StateChangeQueues,
+        defaults: TopicDefaults,
     ) -> None:
         self._session = session
+        self._defaults = defaults
         self._trace = ports.trace
         self._rng = ports.rng.stream("assignment")
         self._view = view
@@ -83,12 +85,17 @@ class TopicWork:
             CoordinationError: the outcome of a topic is unknown.
         """
         results: list[TopicResult] = []
+        counts, partition_count = Counter(topic.name for topic in topics), 0
+        if too_many := find_too_many_topics(len(topics)):
+            return [self._refusal("CreateTopics", topic.name, too_many) for topic in topics]
         for topic in topics:
             try:
-                assignment = self._plan(topic)
+                refuse_repeated(counts, topic.name)
+                assignment = self._plan(topic, partition_count)
                 if not validate_only:
                     await self._write(topic, assignment)
-            except _Refused as refused:
+                partition_count += len(assignment)
+            except Refused as refused:
                 results.append(self._refusal("CreateTopics", topic.name, refused))
             else:
                 results.append(TopicResult(topic.name, ErrorCode.NONE))
@@ -101,16 +108,18 @@ class TopicWork:
             CoordinationError: the outcome of a topic is unknown.
         """
         results: list[TopicResult] = []
+        if too_many := find_too_many_topics(len(names)):
+            return [self._refusal("DeleteTopics", name, too_many) for name in names]
         for name in names:
             try:
                 await self._remove(name)
-            except _Refused as refused:
+            except Refused as refused:
                 results.append(self._refusal("DeleteTopics", name, refused))
             else:
                 results.append(TopicResult(name, ErrorCode.NONE))
         return results
 
-    def _refusal(self, request: str, name: str, refused: _Refused) -> TopicResult:
+    def _refusal(self, request: str, name: str, refused: Refused) -> TopicResult:
         self._trace.emit(
             EventKind.REQUEST_REFUSED,
             request=request,
@@ -122,40 +131,21 @@ class TopicWork:
 
     # ------------------------------------------------------------ creation
 
-    def _plan(self, topic: NewTopic) -> Assignment:
-        """Return the topic's assignment.
-
-        Raises:
-            _Refused: the topic is not allowed.
-        """
-        fault = find_name_fault(topic.name)
-        if fault:
-            raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-        try:
-            parse_topic_config(dict(topic.config))
-        except BadTopicConfig as bad:
-            raise _Refused(ErrorCode.INVALID_CONFIG, str(bad)) from None
+    def _plan(self, topic: NewTopic, of_request: int) -> Assignment:
+        """Return the topic's assignment; raises as plan_topic does."""
         live = sorted(self._view.live())
-        if topic.assignment:
-            fault = find_assignment_fault(topic.assignment, frozenset(live))
-            if fault:
-                raise _Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
-            return topic.assignment
-        if not 0 < topic.partition_count <= MAX_PARTITION_COUNT:
-            said = f"{topic.partition_count} partitions: there must be 1 to {MAX_PARTITION_COUNT}"
-            raise _Refused(ErrorCode.INVALID_PARTITIONS, said)
-        if not 0 < topic.replication_factor <= len(live):
-            said = f"{topic.replication_factor} replicas on {len(live)} live brokers"
-            raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, said)
-        start_index = self._rng.randrange(0, len(live))
-        start_shift = self._rng.randrange(0, len(live))
-        return assign_replicas(
-            live, topic.partition_count, topic.replication_factor, start_index, start_shift
+        return plan_topic(
+            topic,
+            live=live,
+            may_host=live,
+            defaults=self._defaults,
+            room=Room(of_request, len(tuple(self._view.partitions())) + of_request),
+            rng=self._rng,
         )
 
     async def _write(self, topic: NewTopic, assignment: Assignment) -> None:
         session, path = self._session.get(), topic_path(topic.name)
-        exists = _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
+        exists = Refused(ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists")
         if await session.exists(path) is not None:
             raise exists
         config = encode(TopicConfigZnode(config=dict(topic.config)))
@@ -180,7 +170,7 @@ class TopicWork:
         except MultiFailed as failed:
             raise (exists if isinstance(failed.error, NodeExists) else _unwritten(failed)) from None
         except TooLarge as large:
-            raise _Refused(ErrorCode.POLICY_VIOLATION, str(large)) from None
+            raise Refused(ErrorCode.POLICY_VIOLATION, str(large)) from None
         self._trace.emit(
             EventKind.TOPIC_CREATED,
             topic=topic.name,
@@ -191,14 +181,14 @@ class TopicWork:
         """Make room for the requests; return the operations that send them.
 
         Raises:
-            _Refused: a broker's queue is full.
+            Refused: a broker's queue is full.
         """
         counts = Counter(broker for broker, _ in requests)
         try:
             for broker in sorted(counts):
                 await self._queues.make_room(broker, counts[broker])
         except FollowerStateChangeQueueFull as full:
-            raise _Refused(ErrorCode.POLICY_VIOLATION, f"{type(full).__name__}: {full}") from None
+            raise Refused(ErrorCode.POLICY_VIOLATION, f"{type(full).__name__}: {full}") from None
         return [self._queues.operation(broker, request) for broker, request in requests]
 
     # ------------------------------------------------------------ deletion
@@ -207,10 +197,10 @@ class TopicWork:
         """Remove the topic's znodes, and send close-replica to all its replicas, together.
 
         Raises:
-            _Refused: there is no such topic, or it changes again and again.
+            Refused: there is no such topic, or it changes again and again.
         """
         if find_name_fault(name):
-            raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         for _ in range(MAX_ATTEMPTS):
             doomed = await self._paths_below(topic_path(name))
             requests, versions = await self._closing(name)
@@ -225,10 +215,10 @@ class TopicWork:
             except MultiFailed:
                 continue  # a leader was elected, or gone, meanwhile
             except TooLarge as large:
-                raise _Refused(ErrorCode.POLICY_VIOLATION, str(large)) from None
+                raise Refused(ErrorCode.POLICY_VIOLATION, str(large)) from None
             self._trace.emit(EventKind.TOPIC_DELETED, topic=name)
             return
-        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "its znodes change again and again")
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "its znodes change again and again")
 
     async def _paths_below(self, path: str) -> list[str]:
         """Return the znode and all below it, children before their parents."""
@@ -253,15 +243,15 @@ class TopicWork:
         Each request has its partition's epoch, which counts while the state has that version.
 
         Raises:
-            _Refused: there is no such topic, or its assignment cannot be read.
+            Refused: there is no such topic, or its assignment cannot be read.
         """
         try:
             data, _ = await self._session.get().get(topic_path(name))
             assignment = decode_topic(data, name).assignment
         except NoNode:
-            raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic") from None
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic") from None
         except MalformedZnode as fault:
-            raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault)) from None
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault)) from None
         requests: list[tuple[NodeId, StateChangeRequest]] = []
         versions: dict[str, int] = {}
         for at, replicas in assignment.items():
@@ -282,5 +272,5 @@ def _epoch_in(data: bytes, path: str) -> LeaderEpoch:
         return ANY_EPOCH
 
 
-def _unwritten(failed: MultiFailed) -> _Refused:
-    return _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"it was not written: {failed}")
+def _unwritten(failed: MultiFailed) -> Refused:
+    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"it was not written: {failed}")

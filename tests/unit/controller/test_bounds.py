@@ -9,7 +9,7 @@ from highwater_controller.chunks import multis, pieces
 from highwater_controller.patience import GIVE_UP_ATTEMPTS, GaveUp, Patience
 from highwater_controller.store import ControllerStore
 from highwater_controller.tree_removal import remove_topic
-from highwater_core import znodes
+from highwater_core import topic_plans, znodes
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoints
@@ -79,7 +79,7 @@ def topics_per_step(request, monkeypatch):
 
 @pytest.mark.usefixtures("topics_per_step")
 def test_one_request_creates_a_bounded_number_of_partitions(running, monkeypatch):
-    monkeypatch.setattr(topic_requests, "MAX_PARTITION_COUNT", 10)
+    monkeypatch.setattr(topic_plans, "MAX_PARTITION_COUNT", 10)
     topics = [NewTopic("a", 6, 1), NewTopic("b", 6, 1), NewTopic("c", 4, 1)]
     assert create(running, *topics) == [NONE, ErrorCode.POLICY_VIOLATION, NONE]
 
@@ -87,13 +87,13 @@ def test_one_request_creates_a_bounded_number_of_partitions(running, monkeypatch
 def test_a_request_refused_for_its_count_is_not_computed_first(running, monkeypatch):
     """Thousands of topics of 10,000 partitions fit a request: assigning them takes minutes."""
     assigned = []
-    real = topic_requests.assign_replicas
+    real = topic_plans.assign_replicas
 
     def assign(brokers, partition_count, *more):
         assigned.append(partition_count)
         return real(brokers, partition_count, *more)
 
-    monkeypatch.setattr(topic_requests, "assign_replicas", assign)
+    monkeypatch.setattr(topic_plans, "assign_replicas", assign)
     topics = [NewTopic(f"t{number}", 6_000, 1) for number in range(9)]
     refused = [ErrorCode.POLICY_VIOLATION] * 8
     assert create(running, *topics, validate_only=True) == [NONE, *refused]
@@ -131,7 +131,7 @@ def test_an_assignment_that_fits_no_znode_is_refused(running, monkeypatch):
 
 
 def test_a_request_with_too_many_topics_is_refused_as_a_whole_and_traced_once(running):
-    names = tuple(f"t{number}" for number in range(topic_requests.MAX_TOPIC_COUNT + 1))
+    names = tuple(f"t{number}" for number in range(topic_plans.MAX_TOPIC_COUNT + 1))
     assert set(delete(running, *names)) == {ErrorCode.POLICY_VIOLATION}
     topics = tuple(NewTopic(name, 1, 1) for name in names)
     assert set(create(running, *topics)) == {ErrorCode.POLICY_VIOLATION}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater_controller import partition_requests, topic_requests
-from highwater_core import znodes
+from highwater_core import topic_plans, znodes
 from highwater_core.admin_messages import (
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
@@ -217,7 +217,7 @@ def test_the_answer_waits_for_the_leaders_as_long_as_the_client_does(two):
 
 def test_one_request_adds_a_bounded_number_of_partitions(two, monkeypatch):
     two.create_topic("u", (0,))
-    for module in (topic_requests, partition_requests):
+    for module in (topic_plans, partition_requests):
         monkeypatch.setattr(module, "MAX_PARTITION_COUNT", 5)
     for options in ({"validate_only": True}, {}):
         outcomes = expand(two, NewPartitions("t", 5), NewPartitions("u", 4), **options)
@@ -245,7 +245,7 @@ def test_an_assignment_that_fits_no_znode_is_refused(two, monkeypatch, validate_
 
 
 def test_a_request_with_too_many_topics_is_refused_as_a_whole_and_traced_once(running):
-    names = [f"t{number}" for number in range(topic_requests.MAX_TOPIC_COUNT + 1)]
+    names = [f"t{number}" for number in range(topic_plans.MAX_TOPIC_COUNT + 1)]
     outcomes = expand(running, *(NewPartitions(name, 2) for name in names))
     assert set(outcomes) == {E.POLICY_VIOLATION}
     assert len(running.events(EventKind.REQUEST_REFUSED)) == 1
