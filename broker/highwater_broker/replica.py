@@ -14,12 +14,12 @@ from highwater_broker.logic.log_divergence import must_start_over
 from highwater_broker.partition_context import PartitionContext
 from highwater_broker.replication_quotas import Throttling
 from highwater_broker.roles import (
-    ROLE_NAMES,
     Following,
     Leading,
     Offline,
     Role,
     Stopped,
+    name_of,
 )
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
@@ -134,7 +134,7 @@ class Replica:
             )
         return ReplicaSnapshot(
             topic_partition=self.topic_partition,
-            role=ROLE_NAMES[type(self.role)],
+            role=name_of(self.role),
             leader=self.leader,
             leader_epoch=self.leader_epoch,
             controller_epoch=self.controller_epoch,

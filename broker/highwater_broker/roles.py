@@ -121,9 +121,15 @@ class Stopped:
 
 Role = Leading | Following | Offline | Stopped
 
-ROLE_NAMES: dict[type, str] = {
+_NAMES: dict[type, str] = {
     Leading: "leader",
     Following: "follower",
     Offline: "offline",
     Stopped: "stopped",
 }
+
+
+def name_of(role: Role) -> str:
+    """Return the role's word in snapshots; a leader that refuses clients yet is "taking over"."""
+    is_closed = isinstance(role, Leading) and not role.is_open
+    return "taking over" if is_closed else _NAMES[type(role)]

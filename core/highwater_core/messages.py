@@ -291,7 +291,7 @@ class ReplicaSnapshot:
 
     topic_partition: TopicPartition
     role: str
-    """"leader", "follower", "offline" or "stopped"."""
+    """"leader", "taking over" (it refuses clients yet), "follower", "offline" or "stopped"."""
     leader: NodeId
     leader_epoch: LeaderEpoch
     controller_epoch: ControllerEpoch

@@ -138,7 +138,9 @@ def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
 def _lags(world: World, broker: int, at: TopicPartition) -> bool:
     """Return whether the leader knows that the broker lacks records."""
     leadership = world.partition_state(at)
-    leader = None if leadership is None else world.hosted(int(leadership.leader), at)
+    if leadership is None or leadership.leader < 0:
+        return True
+    leader = world.hosted(int(leadership.leader), at)
     role = leader.role if leader is not None else None
     if leader is None or not isinstance(role, Leading):
         return True

@@ -46,17 +46,18 @@ from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.run_folder.names import INTENTS, PROBES
 from highwater_checker.verdict import Outcome, Requirement, judge
 from highwater_client.load_job import LoadJob
-from highwater_core.config import Preset
+from highwater_core.config import Preset, has_controllers
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import ReplicaSnapshot
+from tests.integration.conftest import often_checkpointed, running
 from tests.support.clusters import whole_look
 
 pytestmark = pytest.mark.docker
 
-LEADER, SUCCESSOR, OTHER = 0, 1, 2
-NAMES = {f"broker-{number}": number for number in (LEADER, SUCCESSOR, OTHER)}
+BROKERS = 0, 1, 2
+NAMES = {f"broker-{number}": number for number in BROKERS}
 WITHIN_S = 90.0
 LATE_MS = 3_000
 PROPERTIES = (
@@ -72,51 +73,79 @@ PROPERTIES = (
 class Case:
     """A fault of the leader. is_alone: its followers cannot fetch from it any more."""
 
-    fault: f.Fault
+    fault: Callable[[str], f.Fault]
     is_alone: bool = True
 
 
-CASES = [
-    pytest.param(Case(f.Kill("broker-0")), id="killed"),
-    pytest.param(Case(f.Pause("broker-0")), id="paused"),
-    pytest.param(Case(f.Isolate("broker-0")), id="cut off from everyone"),
-    pytest.param(
-        Case(f.Cut("broker-0", "zookeeper", "zookeeper", both_ways=True), is_alone=False),
-        id="cut off from ZooKeeper",
+CASES = {
+    "killed": Case(f.Kill),
+    "paused": Case(f.Pause),
+    "cut off from everyone": Case(f.Isolate),
+    "cut off from ZooKeeper": Case(
+        lambda name: f.Cut(name, "zookeeper", "zookeeper", both_ways=True), is_alone=False
     ),
-]
+}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_four_properties_hold(
     sturdy: Cluster, case: Case, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    topic = new_topic(sturdy, config={"min.insync.replicas": "2"})
-    with Story(sturdy, topic, RunFolder(tmp_path / "run")) as story:
+    hold_the_properties(sturdy, case, new_topic, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def without_controllers() -> Iterator[Cluster]:
+    yield from running(often_checkpointed(Preset.V2, session_timeout_ms=12_000))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(CASES[name], marks=pytest.mark.full if name != "killed" else ())
+        for name in CASES
+    ],
+    ids=CASES,
+)
+def test_the_four_properties_hold_where_brokers_elect_leaders_themselves(
+    without_controllers: Cluster, case: Case, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    hold_the_properties(without_controllers, case, new_topic, tmp_path)
+
+
+def hold_the_properties(
+    cluster: Cluster, case: Case, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = new_topic(cluster, config={"min.insync.replicas": "2"})
+    with Story(cluster, topic, RunFolder(tmp_path / "run")) as story:
+        if not (case.is_alone and has_controllers(cluster.topology.preset)):
+            story.hide_records_for_a_while()
         if case.is_alone:
             story.let_the_successor_lag()
             story.let_the_other_be_late()
             story.append_what_only_the_leader_has()
-        else:
-            story.hide_records_for_a_while()
         story.break_the_leader(case.fault)
         story.let_the_successor_lead()
         story.heal()
     evidence = story.collect()
     found = judge_evidence(evidence)
     # Under v3 a follower may truncate records and fetch them again (KAFKA-1211, row 1).
-    is_fenced = sturdy.topology.preset is Preset.FENCED
+    preset = cluster.topology.preset
+    is_fenced = preset is Preset.FENCED
     checks = [each for each in found.checks if is_fenced or each.check != COMMITTED_BEFORE]
-    wanted = tuple(requirements(evidence, checks, case))
+    wanted = tuple(requirements(evidence, checks, case, story.roles, preset))
     verdict = judge(checks, (*found.requirements, *wanted), found.idle)
     assert verdict.outcome is Outcome.PASS, "\n".join(verdict.reasons)
     assert {check.check for check in verdict.checks} >= set(PROPERTIES)
 
 
 def requirements(
-    evidence: Evidence, checks: Sequence[CheckResult], case: Case
+    evidence: Evidence, checks: Sequence[CheckResult], case: Case, roles: Roles, preset: Preset
 ) -> Iterator[Requirement]:
-    """Yield the events without which the properties could not have broken."""
+    """Yield the events without which the properties could not have broken.
+
+    Under v2 nobody stands above a new leader's high watermark: it is the end of its log.
+    """
     noted = dict(next(check for check in checks if check.check == CHECK).noted)
     yield Requirement("a consumer " + STOOD_BETWEEN, noted[STOOD_BETWEEN] > 0, str(noted))
     led = [
@@ -125,15 +154,29 @@ def requirements(
         if event.kind is EventKind.BECAME_LEADER
     ]
     yield Requirement("the leader changed", len({node for _, node in led}) > 1, str(led))
-    if case.is_alone:
+    if case.is_alone and has_controllers(preset):
         yield Requirement("a consumer " + STOOD_ABOVE, noted[STOOD_ABOVE] > 0, str(noted))
+    if case.is_alone:
         cuts = [
             (event.node, event.detail["from_offset"], event.offset)
             for event in evidence.traces
             if event.kind is EventKind.LOG_TRUNCATED
         ]
-        cut = any(node == LEADER for node, _, _ in cuts)
+        cut = any(node == roles.leader for node, _, _ in cuts)
         yield Requirement("the old leader cut its tail", cut, str(cuts))
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The topic's brokers: who leads at first, who is to lead next, and the third."""
+
+    leader: int
+    successor: int
+    other: int
+
+    @classmethod
+    def under(cls, leader: int) -> Roles:
+        return cls(leader, *(each for each in BROKERS if each != leader))
 
 
 class Story:
@@ -145,7 +188,9 @@ class Story:
         self._key = TopicPartition(topic, 0)
         self._folder = folder
         self._start_ns = time.monotonic_ns()
-        self._epoch = leaderships(whole_look(cluster))[self._key].leader_epoch
+        led = leaderships(whole_look(cluster))[self._key]
+        self._epoch = led.leader_epoch
+        self.roles = Roles.under(int(led.leader))
         self._recorder = HistoryFile(folder.path / "history" / "w0.jsonl", self._start_ns)
         self._written = 0
         self._paused: list[int] = []
@@ -157,7 +202,7 @@ class Story:
             listener=lambda look, changes: None,
         )
         self._prober = Prober(
-            {int(broker): cluster.external_endpoint(broker) for broker in (0, 1, 2)},
+            {broker: cluster.external_endpoint(broker) for broker in BROKERS},
             [self._key],
             folder.path / PROBES,
             self._observer.latest,
@@ -166,7 +211,7 @@ class Story:
         self._intents = IntentLog(folder.path / INTENTS, self._now_ns)
         self._faults = ContainerFaults(cluster, self._intents)
         workload = Workload((Topic(topic),), (Producer(topic, rate_per_s=40),), (Consumer(topic),))
-        endpoints = tuple(cluster.external_endpoint(broker) for broker in (0, 1, 2))
+        endpoints = tuple(cluster.external_endpoint(broker) for broker in BROKERS)
         history = str(folder.path / "history")
         job = LoadJob(endpoints, workload, 1, self._start_ns, history)
         self._load = LoadProcess(job, folder.path)
@@ -199,13 +244,13 @@ class Story:
 
     def let_the_successor_lag(self) -> None:
         """Have the successor hold committed records above its own high watermark."""
-        self._pause(OTHER)
+        self._pause(self.roles.other)
         self._append(3)
         self._await("the leader knows that the successor has all", self._is_level)
-        self._pause(SUCCESSOR)
+        self._pause(self.roles.successor)
         held = self._known_of_the_successor(self._leader())
         self._append(1)  # this ends the successor's waiting fetch, with the present high watermark
-        self._unpause(OTHER)
+        self._unpause(self.roles.other)
         self._await(
             f"a consumer was told {held}, which the successor holds",
             lambda: self._prober.told(self._key) >= held,
@@ -213,21 +258,23 @@ class Story:
 
     def hide_records_for_a_while(self) -> None:
         """Have records above the high watermark until consumers have tried to fetch them."""
-        self._pause(OTHER)
+        self._pause(self.roles.other)
         self._append(3)
-        self._await_answers(LEADER)
+        self._await_answers(self.roles.leader)
         self._unpause()
 
     def let_the_other_be_late(self) -> None:
         """Delay the other follower's first fetch from the next leader."""
-        self._faults.apply(f.DelayAt("broker-2", "before_first_fetch", LATE_MS), NAMES.get)
+        late = f.DelayAt(f"broker-{self.roles.other}", "before_first_fetch", LATE_MS)
+        self._faults.apply(late, NAMES.get)
 
     def append_what_only_the_leader_has(self) -> None:
-        self._pause(OTHER)
+        self._pause(self.roles.other)
         self._append(3)
 
-    def break_the_leader(self, fault: f.Fault) -> None:
+    def break_the_leader(self, make: Callable[[str], f.Fault]) -> None:
         """Do the fault, with its proof. Only faults of one link need more than the engine."""
+        fault = make(f"broker-{self.roles.leader}")
         if isinstance(fault, f.Cut):
             self._faults.get_ready([fault])
         self._faults.apply(fault, NAMES.get)
@@ -235,13 +282,20 @@ class Story:
     def let_the_successor_lead(self) -> None:
         """Return when the successor leads and has answered fetches above its high watermark.
 
-        The old leader's session ends now instead of at its timeout.
+        The old leader's session ends now instead of at its timeout. Where brokers elect leaders
+        themselves, the other one must not be the first: it is held still meanwhile.
         """
-        self._unpause()
-        self._faults.apply(f.ExpireSession("broker-0"), NAMES.get)
+        if has_controllers(self._cluster.topology.preset):
+            self._unpause()
+        elif self._paused:
+            self._unpause(*(each for each in self._paused if each != self.roles.other))
+        else:
+            self._pause(self.roles.other)
+        self._faults.apply(f.ExpireSession(f"broker-{self.roles.leader}"), NAMES.get)
         led = await_leader(self._cluster, self._key, above_epoch=self._epoch, within=WITHIN_S)
-        assert led.leader == SUCCESSOR, led
-        self._await_answers(SUCCESSOR)
+        assert led.leader == self.roles.successor, led
+        self._await_answers(self.roles.successor)
+        self._unpause()
 
     def heal(self) -> None:
         """Undo all faults, and return when all records are replicated and read."""
@@ -285,7 +339,7 @@ class Story:
     def _leader(self) -> ReplicaSnapshot:
         (found,) = [
             each
-            for each in self._cluster.snapshot(LEADER).replicas
+            for each in self._cluster.snapshot(NodeId(self.roles.leader)).replicas
             if each.topic_partition == self._key
         ]
         return found
@@ -296,7 +350,8 @@ class Story:
         return self._known_of_the_successor(leader) == leader.log_end_offset
 
     def _known_of_the_successor(self, leader: ReplicaSnapshot) -> int:
-        (known,) = [each for each in leader.followers if each.broker_id == SUCCESSOR]
+        successor = self.roles.successor
+        (known,) = [each for each in leader.followers if each.broker_id == successor]
         return int(known.log_end_offset)
 
     def _pause(self, broker: int) -> None:
@@ -311,7 +366,7 @@ class Story:
 
     def _append(self, count: int) -> None:
         """Write count records to the leader with acks=1, and record the history."""
-        with WireClient(self._cluster.external_endpoint(LEADER)) as client:
+        with WireClient(self._cluster.external_endpoint(self.roles.leader)) as client:
             for _ in range(count):
                 value = f"w0-{self._written:06}"
                 self._record(OperationType.INVOKE, value)

@@ -126,6 +126,24 @@ def test_no_controller_is_there_and_another_broker_takes_over_when_the_leader_di
     assert not any(each.detail["unclean"] for each in elected)
 
 
+def test_a_leader_that_takes_over_says_so_and_is_called_leader_once_it_serves_clients() -> None:
+    def role(c: Cluster, broker: int) -> str:
+        replica = c.world.replica(broker, AT)
+        return replica.role if replica else ""
+
+    async def story(c: Cluster) -> None:
+        assert await c.send("a") == "NONE"
+        old = c.leader()
+        new, other = (each for each in c.world.brokers if each != old)
+        c.world.pause(other)
+        c.world.request_stop(old)  # its session ends at once, while the other one lives
+        await c.until(lambda: role(c, new) == "taking over", "it waits for the paused one")
+        await c.until(lambda: role(c, new) == "leader", "it has taken over")
+        assert c.serves(new)
+
+    Cluster(session_timeout_ms=9_000, keep_in_sync_time_ms=4_000).run(story)
+
+
 def test_a_leader_that_stops_cleanly_gives_the_path_up_at_once() -> None:
     async def story(c: Cluster) -> None:
         old = c.leader()

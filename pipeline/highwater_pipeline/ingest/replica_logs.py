@@ -31,7 +31,7 @@ REPLICA = ["run_id", "topic", "partition", "broker"]
 NOT_COPIED = "not copied: the final look tells of this replica, and its log is not there"
 FOLDER = f"{SEGMENTS}/broker-%d/%s-%d"
 """Where in a run's folder the copy of a replica's log is: of broker, topic and partition."""
-HOSTED = ("leader", "follower")
+HOSTED = ("leader", "taking over", "follower")
 """The roles of a replica that has a log."""
 NOT_KNOWN = {"high_watermark": -1, "log_start_offset": 0}
 """The offsets of a replica that is not in the final look."""
