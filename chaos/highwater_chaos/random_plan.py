@@ -210,7 +210,7 @@ def _with_later_clients(
 def _kinds(draw: Draw, wanted: Wanted) -> list[tuple[Kind, int]]:
     """Return the kinds that the plan may have, with the number of tries of each."""
     known = wanted.kinds
-    if not wanted.is_swarm:
+    if not wanted.is_swarm or len(known) == 1:
         return [(kind, 1) for kind in known]
     chosen = draw.shuffled(known)[: draw.between(1, len(known))]
     return [(kind, draw.of((1, 3))) for kind in chosen]

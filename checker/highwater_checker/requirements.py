@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from highwater_checker.history import Acknowledged
@@ -16,6 +17,7 @@ from highwater_core.ids import TopicPartition
 COMMITTED = "every acknowledged record was committed at the end"
 COMPARED = "every record that was read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
+_ENOUGH = re.compile("at least [0-9]+ records were acknowledged")
 STARTS_ARE_TOLD_SINCE = 2
 """The format of folders whose intents have a line for every start of a node."""
 
@@ -26,6 +28,12 @@ def enough_was_acknowledged(promises: Promises, acknowledged: int) -> Requiremen
     return Requirement(
         f"at least {least} records were acknowledged", acknowledged >= least, str(acknowledged)
     )
+
+
+def acknowledged_in(requirements: Iterable[Requirement]) -> int:
+    """Return how many records were acknowledged, as the requirement above tells; 0 without it."""
+    told = [each.evidence for each in requirements if _ENOUGH.fullmatch(each.name)]
+    return int(told[0]) if told else 0
 
 
 def replicas_were_read(

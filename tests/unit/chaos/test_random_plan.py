@@ -295,3 +295,9 @@ def is_ring(steps: Iterable[Step]) -> bool:
         {(a, b), (b, c), (c, a)} <= set(replication)
         for a, b, c in (("broker-0", "broker-1", "broker-2"), ("broker-0", "broker-2", "broker-1"))
     )
+
+
+def test_a_swarm_of_one_kind_has_that_kind() -> None:
+    without = tuple(kind for kind in Kind if kind is not Kind.KILL)
+    plan = drawn(wanted(3, is_swarm=True, without=without))
+    assert {type(step.do) for step in plan.steps} == {f.Kill}

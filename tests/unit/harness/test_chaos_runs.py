@@ -26,6 +26,7 @@ from highwater_chaos.random_plan import Wanted
 from highwater_chaos.words import say_fault
 from highwater_checker.run_folder.intents import Phase
 from highwater_checker.verdict import Outcome, Verdict
+from highwater_core.config import Preset
 
 
 @pytest.mark.parametrize(
@@ -353,3 +354,13 @@ def test_only_unknown_runs_are_tried_again(
 
     assert until_known(tries, run, said.append).verdict.outcome is expected
     assert (len(ran), len(said)) == (runs, runs - 1)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_seeds_plan_for_brokers_that_elect_leaders_themselves_has_no_controller(
+    seed: int,
+) -> None:
+    plan = plan_of(Wanted(seed=seed, duration_ms=30_000, preset=Preset.V2))
+    assert plan.steps
+    assert "controller" not in "\n".join(outline(plan)).replace("controllers", "")
+    assert problems_in_containers(plan) == []

@@ -1,0 +1,145 @@
+"""`highwater soak`: hours of drawn plans on containers, each judged as it ends."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from highwater.errors import HarnessError
+from highwater.output import RESULTS, print_json
+from highwater.report.screen import Screen
+from highwater.runs.chaos.options import Without
+from highwater.runs.stock.libraries import ClientKind
+from highwater_checker.verdict import EXIT_CODES, Outcome
+from highwater_core.config import Preset
+
+if TYPE_CHECKING:
+    from highwater.soak.folder import SoakFolder
+    from highwater.soak.ledger import Entry
+
+ROOT = Path("runs") / "soaks"
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
+_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+GIB = 2**30
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(soak)
+
+
+def soak(
+    lasting: Annotated[str, typer.Option("--for", help="How long plans are run: 8h, 90m.")] = "1h",
+    seed: Annotated[int, typer.Option(min=0, help="Plans are drawn from it.")] = 1,
+    name: Annotated[str, typer.Option(help="The soak's folder. [default: soak-SEED]")] = "",
+    longest: Annotated[str, typer.Option(help="The longest plan's faults: 60s, 5m.")] = "60s",
+    preset: Annotated[
+        list[Preset] | None, typer.Option(help="Of the plans; repeatable. [default: fenced]")
+    ] = None,
+    client: Annotated[
+        list[ClientKind] | None,
+        typer.Option(help="Who writes and reads; repeatable. [default: own, confluent]"),
+    ] = None,
+    without: Without = None,
+    until_failure: Annotated[
+        bool, typer.Option("--until-failure", help="End at the first plan that fails.")
+    ] = False,
+    again: Annotated[int, typer.Option(min=0, help="How often a failed plan is run again.")] = 2,
+    keep_gib: Annotated[float, typer.Option(min=0.1, help="What all run folders may take.")] = 20.0,
+    webhook: Annotated[str, typer.Option(help="Gets each finding as JSON.")] = "",
+    on_finding: Annotated[
+        str, typer.Option(help="A command that gets each finding as JSON on its stdin.")
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+) -> None:
+    """Run plans drawn from a seed on containers until the time is over, and judge each.
+
+    The same command goes on where it was ended, also by kill -9. Passed runs keep their verdict
+    alone, failed ones everything. Exit code 0: more plans passed than prove nothing, and none
+    failed; 1: one failed; 2: too little was proven, or the soak ended before its time.
+    """
+    from highwater.runs.chaos.planning import duration_ms
+    from highwater.soak.draws import SoakSettings
+    from highwater.soak.folder import SoakFolder
+    from highwater.soak.hooks import Hooks
+    from highwater.soak.on_machine import Machine
+    from highwater.soak.page import write_page
+    from highwater.soak.running import Limits, Soak
+
+    defaults = SoakSettings(seed)
+    settings = SoakSettings(
+        seed=seed,
+        longest_ms=duration_ms(longest),
+        presets=tuple(preset or defaults.presets),
+        clients=tuple(client or defaults.clients),
+        without=tuple(without or ()),
+    )
+    limits = Limits(
+        wanted_s=duration_s(lasting),
+        until_failure=until_failure,
+        again=again,
+        keep_bytes=round(keep_gib * GIB),
+    )
+    hooks = Hooks(webhook, on_finding)
+    folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
+    with Screen() as screen:
+
+        def ended(entry: Entry) -> None:
+            screen.say(in_a_line(entry), style=_STYLES[entry.outcome])
+            write_page(folder, settings, running.entries)
+            hooks.tell(folder.path, entry, screen.say)
+
+        machine = Machine(screen, folder.path / "shrunk")
+        running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)
+        outcome = running.go()
+        write_page(folder, settings, running.entries)
+    if json:
+        print_json({"verdict": outcome, "plans": running.entries})
+    else:
+        _print_result(folder, running.entries, outcome)
+    raise typer.Exit(EXIT_CODES[outcome])
+
+
+_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}
+
+
+def in_a_line(entry: Entry) -> str:
+    """Return a plan's result in one line."""
+    what = ", ".join(entry.invariants) or (entry.reasons[0][:100] if entry.reasons else "")
+    return (
+        f"plan {entry.number}: {entry.outcome.value} in {entry.took_s:.0f} s; "
+        f"{entry.preset.value}, {entry.client.value}, {entry.brokers} brokers, "
+        f"{entry.faults} faults, {entry.acknowledged} records, load {entry.load:g}"
+        + (f"; {what}" if what and entry.outcome is not Outcome.PASS else "")
+    )
+
+
+def _print_result(folder: SoakFolder, entries: list[Entry], outcome: Outcome) -> None:
+    from highwater.soak.hooks import command_again
+    from highwater.soak.page import shares_of
+
+    table = Table("plans with", "passed", "failed", "prove nothing")
+    for share in shares_of(entries):
+        table.add_row(share.kind, str(share.passed), str(share.failed), str(share.unknown))
+    RESULTS.print(table)
+    for entry in entries:
+        if entry.outcome is Outcome.FAIL:
+            RESULTS.print(in_a_line(entry), markup=False, soft_wrap=True)
+            RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+    RESULTS.print(f"verdict: {outcome.value}")
+    RESULTS.print(str(folder.page), soft_wrap=True)
+
+
+def duration_s(text: str) -> float:
+    """Return the duration in seconds of "8h", "90m", "45s" or "2d".
+
+    Raises:
+        HarnessError: the text is no duration.
+    """
+    parsed = _DURATION.fullmatch(text.strip())
+    if parsed is None or not float(parsed[1]):
+        raise HarnessError(f"{text!r} is no length of time; write 8h, 90m or 2d")
+    return float(parsed[1]) * _S[parsed[2]]

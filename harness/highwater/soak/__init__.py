@@ -1,0 +1,1 @@
+"""Soak runs: hours of drawn plans on containers, judged as they end, resumable."""

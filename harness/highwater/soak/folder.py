@@ -1,0 +1,107 @@
+"""A soak's folder: its settings, its plans, its ledger, its runs, its status and its page.
+
+runs/soaks/<name>/ soak.json done.jsonl status.json plans/ runs/ soak.html
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from highwater.errors import HarnessError
+from highwater.soak.draws import Drawn, SoakSettings
+from highwater_chaos.plan import encode_plan
+
+FORMAT = 1
+
+
+class SoakFile(msgspec.Struct, frozen=True):
+    """soak.json: what the soak's plans are drawn from."""
+
+    format: int
+    settings: SoakSettings
+
+
+class SoakFolder:
+    """The paths of one soak."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ledger = path / "done.jsonl"
+        self.status = path / "status.json"
+        self.plans = path / "plans"
+        self.runs = path / "runs"
+        self.page = path / "soak.html"
+
+    def open(self, settings: SoakSettings) -> None:
+        """Make the folder, or check that it is of the same soak.
+
+        Raises:
+            HarnessError: it has other settings, or is of a version that draws other plans.
+        """
+        for folder in (self.plans, self.runs):
+            folder.mkdir(parents=True, exist_ok=True)
+        own = SoakFile(FORMAT, settings)
+        file = self.path / "soak.json"
+        if not file.exists():
+            write_whole(file, msgspec.json.format(msgspec.json.encode(own), indent=2) + b"\n")
+            return
+        try:
+            found = msgspec.json.decode(file.read_bytes(), type=SoakFile)
+        except (msgspec.DecodeError, ValueError) as fault:
+            raise HarnessError(
+                f"{file} cannot be read: {fault}; restore it, or take another --name"
+            ) from None
+        if found.format != FORMAT:
+            raise HarnessError(
+                f"{file} is of format {found.format}, and this version's is {FORMAT}: "
+                "take another --name"
+            )
+        if found.settings != settings:
+            raise HarnessError(
+                f"{self.path} is a soak with other settings: {found.settings}; take another --name"
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the soak for this process.
+
+        Raises:
+            HarnessError: another process runs it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HarnessError(f"another process runs the soak in {self.path}") from None
+            yield
+
+    def plan_path(self, number: int) -> Path:
+        return self.plans / f"{number:05}.json"
+
+    def write_plan(self, drawn: Drawn) -> Path:
+        """Write the plan's file before it is run."""
+        path = self.plan_path(drawn.number)
+        write_whole(path, encode_plan(drawn.plan))
+        return path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace the file: a reader sees the old content or the new, also after a loss of power."""
+    staged = path.with_name(f".{path.name}.new")
+    with staged.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    staged.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,83 @@
+"""Tells others of a soak's finding: a webhook gets it as JSON, a command gets it on its stdin."""
+
+from __future__ import annotations
+
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from highwater.errors import HarnessError
+from highwater.soak.ledger import Entry
+from highwater_checker.verdict import Outcome
+
+WITHIN_S = 30
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The body of a webhook's request, and a command's input.
+
+    command: runs the failed plan again.
+    """
+
+    soak: str
+    command: str
+    finding: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Where a failed plan is told; both may be empty."""
+
+    webhook: str = ""
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the address.
+
+        Raises:
+            HarnessError: it is no http or https address.
+        """
+        if self.webhook and urlsplit(self.webhook).scheme not in ("http", "https"):
+            raise HarnessError(f"--webhook {self.webhook!r}: an http or https address is needed")
+
+    def tell(self, soak: Path, entry: Entry, say: Callable[[str], None]) -> None:
+        """Tell a failed plan; whoever does not listen is told of on the screen, and no more."""
+        if entry.outcome is not Outcome.FAIL:
+            return
+        body = msgspec.json.encode(Told(str(soak), command_again(soak, entry), entry))
+        if self.webhook:
+            self._post(body, say)
+        if self.command:
+            self._call(body, say)
+
+    def _post(self, body: bytes, say: Callable[[str], None]) -> None:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.webhook, body, headers)  # noqa: S310 - see above
+        try:
+            with urllib.request.urlopen(request, timeout=WITHIN_S):  # noqa: S310
+                pass
+        except (urllib.error.URLError, OSError) as error:
+            say(f"the webhook did not take the finding: {error}")
+
+    def _call(self, body: bytes, say: Callable[[str], None]) -> None:
+        try:
+            done = subprocess.run(  # noqa: S602 - the user's own command line
+                self.command, shell=True, input=body, timeout=WITHIN_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            say(f"the command for findings: {error}")
+        else:
+            if done.returncode:
+                say(f"the command for findings ended with {done.returncode}")
+
+
+def command_again(soak: Path, entry: Entry) -> str:
+    """Return the command that runs an entry's plan again."""
+    plan = soak / "plans" / f"{entry.number:05}.json"
+    return f"highwater run {plan} --world docker --client {entry.client.value}"

@@ -1,0 +1,113 @@
+"""The machine on which a soak runs: containers, the simulator, clocks and disks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import docker.errors
+import requests
+
+from highwater.cluster.cleaning import remove_run
+from highwater.cluster.engine import connect_engine
+from highwater.errors import HarnessError
+from highwater.report.screen import Screen
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.runs.plans.in_containers import run_in_containers
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.stock.libraries import ClientKind
+from highwater.search.shrinking import shrink_plan, write_plan_file
+from highwater.soak.draws import Drawn
+from highwater.soak.running import CouldNotRun
+from highwater.waiting import NeverHappened, eventually
+
+ENGINE_WITHIN_S = 600.0
+"""How long a soak waits for an engine that is being started again."""
+SHRINK_RUNS = 300
+
+
+class Machine:
+    """The real one; see `highwater.soak.running.World`."""
+
+    def __init__(self, screen: Screen, shrunk: Path) -> None:
+        """shrunk: the folder for minimal plans of what the simulator shows too."""
+        self._screen = screen
+        self._shrunk = shrunk
+
+    def run(self, drawn: Drawn, folder: Path) -> PlanResult:
+        try:
+            self._await_engine()
+            return run_in_containers(drawn.plan, RunFolder(folder), self._screen, drawn.client)
+        except (HarnessError, docker.errors.DockerException, requests.RequestException) as error:
+            self._remove_after(error, folder.name)
+            raise CouldNotRun(f"{type(error).__name__}: {error}") from error
+
+    def _remove_after(self, error: Exception, run_id: str) -> None:
+        try:
+            self.remove_leftovers(run_id)
+        except (HarnessError, docker.errors.DockerException, requests.RequestException) as fault:
+            self._screen.say(f"{run_id}: {error}; it is not cleaned up: {fault}")
+
+    def _await_engine(self) -> None:
+        """Return once the engine answers: it may be started again in the middle of a soak.
+
+        Raises:
+            CouldNotRun: it does not.
+        """
+        last = ""
+
+        def answers() -> bool:
+            nonlocal last
+            try:
+                connect_engine().close()
+            except HarnessError as error:
+                last = str(error)
+                return False
+            return True
+
+        try:
+            eventually(
+                answers, within=ENGINE_WITHIN_S, what="the engine answers", state=lambda: last
+            )
+        except NeverHappened as error:
+            raise CouldNotRun(str(error)) from error
+
+    def simulate(self, drawn: Drawn) -> str:
+        from highwater_simulator.runner import run_plan
+        from highwater_simulator.search import find
+        from highwater_simulator.unsupported import unsupported
+
+        if drawn.client is not ClientKind.OWN or unsupported(drawn.plan):
+            return ""
+        found = find(run_plan(drawn.plan))
+        if found is None:
+            return "nothing"
+        shrunk = shrink_plan(drawn.plan, "", SHRINK_RUNS, lambda progress: None)
+        path = self._shrunk / f"{drawn.number:05}-{found.violation.invariant}.json"
+        write_plan_file(shrunk.plan, path)
+        return f"{found.violation}; shrunk to {path}"
+
+    def new_run_id(self) -> str:
+        return new_run_id("soak")
+
+    def remove_leftovers(self, run_id: str) -> None:
+        engine = connect_engine()
+        try:
+            remove_run(engine, run_id)
+        finally:
+            engine.close()
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    def utc(self) -> str:
+        return datetime.now(UTC).isoformat(timespec="seconds")
+
+    def load(self) -> float:
+        return os.getloadavg()[0]
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free

@@ -1,0 +1,68 @@
+"""Bounds the disk that a soak takes: runs that passed keep their verdict and their sums alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from highwater.soak.folder import write_whole
+from highwater.soak.ledger import Entry
+from highwater_checker.verdict import Outcome
+
+KEPT = ("plan.json", "verdict.json", "steps.json", "topology.json", "build.json", "clock.json")
+SUMS = "sums.json"
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """What a pruned run had: files and bytes of each subfolder, "" for the folder itself."""
+
+    files: dict[str, int]
+    size_bytes: dict[str, int]
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files below the folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def prune(run: Path) -> None:
+    """Keep the run's verdict, plan and outcome of steps, and write the sums of what goes.
+
+    Ordering: the sums are on the disk before anything is removed.
+    """
+    files: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for path in sorted(run.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            inside = path.relative_to(run).parts
+            part = inside[0] if len(inside) > 1 else ""
+            files[part] = files.get(part, 0) + 1
+            sizes[part] = sizes.get(part, 0) + path.stat().st_size
+    write_whole(run / SUMS, msgspec.json.encode(Sums(files, sizes)) + b"\n")
+    for path in sorted(run.iterdir()):
+        if path.name in (*KEPT, SUMS):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def may_be_pruned(runs: Path, entries: Sequence[Entry]) -> list[Path]:
+    """Return whole folders of which the least is lost, the first one first.
+
+    Runs that were interrupted, then unknown ones, the oldest first. A failed run is never pruned.
+    """
+    known = {run for entry in entries for run in (entry.run, *(r.run for r in entry.again))}
+    interrupted = sorted(
+        path for path in runs.iterdir() if path.name not in known and not (path / SUMS).exists()
+    )
+    unknown = [
+        runs / entry.run
+        for entry in entries
+        if entry.run and entry.outcome is Outcome.UNKNOWN and (runs / entry.run).is_dir()
+    ]
+    return [*interrupted, *(path for path in unknown if not (path / SUMS).exists())]

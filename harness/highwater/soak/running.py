@@ -1,0 +1,265 @@
+"""Runs a soak: one drawn plan after another until its time is over, each judged as it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from highwater.errors import HarnessError
+from highwater.runs.plans.outcome import PlanResult
+from highwater.soak.draws import Drawn, SoakSettings, draw
+from highwater.soak.folder import SoakFolder
+from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of
+from highwater.soak.pruning import may_be_pruned, prune, size_of
+from highwater.soak.status import Doing, Status, read_status, write_status
+from highwater_checker.requirements import acknowledged_in
+from highwater_checker.verdict import Outcome
+
+REASONS_KEPT = 5
+REASON_LENGTH = 500
+
+
+class CouldNotRun(HarnessError):
+    """A plan's run had no verdict: the engine was away, or the harness refused the plan."""
+
+
+class World(Protocol):
+    """The machine on which a soak runs."""
+
+    def run(self, drawn: Drawn, folder: Path) -> PlanResult:
+        """Run the plan once; its cluster is gone afterwards.
+
+        Raises:
+            CouldNotRun: there is no verdict.
+        """
+        ...
+
+    def simulate(self, drawn: Drawn) -> str:
+        """Return what the plan shows in virtual time, "" where it cannot run there."""
+        ...
+
+    def new_run_id(self) -> str: ...
+
+    def remove_leftovers(self, run_id: str) -> None:
+        """Remove containers, networks and volumes of a run that was killed."""
+        ...
+
+    def now_s(self) -> float:
+        """Return a time that only grows."""
+        ...
+
+    def utc(self) -> str: ...
+
+    def load(self) -> float: ...
+
+    def free_bytes(self, path: Path) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a soak goes on, and what it may take.
+
+    wanted_s: the time that plans may take, over all processes of the soak.
+    again: how often a failed plan is run again. keep_bytes: of all run folders together.
+    least_free_bytes: with less on the disk no plan is begun.
+    """
+
+    wanted_s: float
+    until_failure: bool = False
+    again: int = 2
+    keep_bytes: int = 20 * 2**30
+    least_free_bytes: int = 2 * 2**30
+
+
+class Soak:
+    """One soak in its folder."""
+
+    def __init__(
+        self,
+        folder: SoakFolder,
+        settings: SoakSettings,
+        limits: Limits,
+        world: World,
+        *,
+        say: Callable[[str], None],
+        ended: Callable[[Entry], None],
+    ) -> None:
+        """ended: is called with each plan's entry once that is on the disk."""
+        self._folder = folder
+        self._settings = settings
+        self._limits = limits
+        self._world = world
+        self._say = say
+        self._ended = ended
+        self._ledger: Ledger
+        self._plan = 0
+        self._run = ""
+
+    @property
+    def entries(self) -> list[Entry]:
+        return self._ledger.entries
+
+    def go(self) -> Outcome:
+        """Run plans until the time is over; return the verdict of all plans so far.
+
+        Raises:
+            HarnessError: the folder is another soak's, or another process runs this one.
+        """
+        with self._folder.locked():
+            self._folder.open(self._settings)
+            self._ledger = Ledger(self._folder.ledger)
+            self._go_on()
+            try:
+                why = self._run_plans()
+            except BaseException as error:
+                self._write(Doing.STOPPED, f"{type(error).__name__} {error}".strip())
+                raise
+            self._write(Doing.STOPPED if why else Doing.DONE, why)
+            if why:
+                self._say(f"stopped: {why}")
+        return verdict_of(self.entries, was_stopped=bool(why))
+
+    def _go_on(self) -> None:
+        """Tell about an earlier process of this soak, and remove what its last run left."""
+        for damage in self._ledger.damaged:
+            where = f"{self._folder.ledger} line {damage.line}"
+            self._say(f"{where}: {damage.what}; that plan runs again")
+        if self.entries:
+            self._say(f"goes on behind {len(self.entries)} plans, {self._ran_s():.0f} s of runs")
+        before = read_status(self._folder.status)
+        if before is None and self._folder.status.exists():
+            self._say(f"{self._folder.status} was torn; the ledger has all that counts")
+        if before is not None and before.doing is Doing.RUNNING and before.run:
+            self._world.remove_leftovers(before.run)
+
+    def _run_plans(self) -> str:
+        """Return why the soak ended before its time, "" if it did not."""
+        while self._ran_s() < self._limits.wanted_s:
+            if self._limits.until_failure and self._findings():
+                return ""
+            free = self._world.free_bytes(self._folder.path)
+            if free < self._limits.least_free_bytes:
+                return f"{free / 2**30:.1f} GiB are free on the disk"
+            if why := self._make_room():
+                return why
+            drawn = draw(self._settings, self._ledger.next_number())
+            self._folder.write_plan(drawn)
+            entry = self._entry_of(drawn)
+            self._ledger.add(entry)
+            if entry.run and entry.outcome is Outcome.PASS:
+                prune(self._folder.runs / entry.run)
+            self._write(Doing.RUNNING, "")
+            self._ended(entry)
+        return ""
+
+    # ------------------------------------------------------------ one plan
+
+    def _entry_of(self, drawn: Drawn) -> Entry:
+        """Run the plan, and a failed one again, and return its entry."""
+        began, began_s = self._world.utc(), self._world.now_s()
+        result, why = self._run_once(drawn)
+        run = self._run if (self._folder.runs / self._run).is_dir() else ""
+        outcome = Outcome.UNKNOWN if result is None else result.verdict.outcome
+        again: list[Repeat] = []
+        simulated = ""
+        if outcome is Outcome.FAIL:
+            simulated = self._world.simulate(drawn)
+            again = [self._repeated(drawn) for _ in range(self._limits.again)]
+        topology = drawn.plan.topology
+        return Entry(
+            number=drawn.number,
+            seed=drawn.plan.seed,
+            preset=topology.preset,
+            client=drawn.client,
+            brokers=topology.brokers,
+            controllers=topology.controllers,
+            faults=len(drawn.plan.steps),
+            outcome=outcome,
+            run=run,
+            began=began,
+            took_s=round(self._world.now_s() - began_s, 1),
+            load=round(self._world.load(), 1),
+            acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
+            invariants=() if result is None else _invariants(result),
+            reasons=_first(why),
+            again=tuple(again),
+            simulated=simulated,
+            is_whole=outcome is not Outcome.PASS and bool(run),
+        )
+
+    def _run_once(self, drawn: Drawn) -> tuple[PlanResult | None, tuple[str, ...]]:
+        """Return the run's result and reasons; None where it has no verdict."""
+        self._plan, self._run = drawn.number, self._world.new_run_id()
+        self._write(Doing.RUNNING, "")
+        try:
+            result = self._world.run(drawn, self._folder.runs / self._run)
+        except CouldNotRun as error:
+            return None, (str(error),)
+        return result, result.verdict.reasons
+
+    def _repeated(self, drawn: Drawn) -> Repeat:
+        """Run a failed plan again; the folder stays whole if it fails again."""
+        result, _ = self._run_once(drawn)
+        outcome = Outcome.UNKNOWN if result is None else result.verdict.outcome
+        folder = self._folder.runs / self._run
+        if outcome is not Outcome.FAIL and folder.is_dir():
+            prune(folder)
+        return Repeat(outcome, self._run)
+
+    # ------------------------------------------------------------ the disk, the status
+
+    def _make_room(self) -> str:
+        """Prune until the runs fit; return why they cannot, "" where they do."""
+        runs, keep = self._folder.runs, self._limits.keep_bytes
+        size = size_of(runs)
+        for folder in may_be_pruned(runs, self.entries):
+            if size <= keep:
+                break
+            prune(folder)
+            size = size_of(runs)
+        if size <= keep:
+            return ""
+        return f"failed runs take {size / 2**30:.1f} GiB, and {keep / 2**30:.1f} GiB are allowed"
+
+    def _ran_s(self) -> float:
+        return sum(entry.took_s for entry in self.entries)
+
+    def _findings(self) -> tuple[int, ...]:
+        return tuple(each.number for each in self.entries if each.outcome is Outcome.FAIL)
+
+    def _write(self, doing: Doing, why: str) -> None:
+        status = Status(
+            doing=doing,
+            why=why,
+            plan=self._plan,
+            run=self._run,
+            ran_s=round(self._ran_s(), 1),
+            wanted_s=self._limits.wanted_s,
+            done=counts_of(self.entries),
+            findings=self._findings(),
+            updated=self._world.utc(),
+        )
+        write_status(self._folder.status, status)
+
+
+def verdict_of(entries: list[Entry], *, was_stopped: bool = False) -> Outcome:
+    """Return FAIL if a plan failed, else PASS where more plans passed than prove nothing.
+
+    A soak that ended before its time is unknown.
+    """
+    counts = counts_of(entries)
+    if counts[Outcome.FAIL]:
+        return Outcome.FAIL
+    if was_stopped or counts[Outcome.PASS] <= counts[Outcome.UNKNOWN]:
+        return Outcome.UNKNOWN
+    return Outcome.PASS
+
+
+def _invariants(result: PlanResult) -> tuple[str, ...]:
+    return tuple(sorted({finding.invariant for finding in result.verdict.findings}))
+
+
+def _first(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(reason[:REASON_LENGTH] for reason in reasons[:REASONS_KEPT])

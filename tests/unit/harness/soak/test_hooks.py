@@ -1,0 +1,87 @@
+"""Who is told of a finding, and what happens where nobody listens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from highwater.errors import HarnessError
+from highwater.runs.stock.libraries import ClientKind
+from highwater.soak.hooks import Hooks
+from highwater.soak.ledger import Entry
+from highwater_checker.verdict import Outcome
+from highwater_core.config import Preset
+
+
+def entry(outcome: Outcome) -> Entry:
+    return Entry(
+        17, 5, Preset.FENCED, ClientKind.CONFLUENT, 3, 2, 9, outcome, "soak-x", "", 40.0, 1.0,
+        invariants=("I1",),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    got: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/", got
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_webhook_gets_a_failed_plan_with_the_command_that_runs_it_again(
+    webhook: tuple[str, list[dict[str, Any]]],
+) -> None:
+    address, got = webhook
+    said: list[str] = []
+    for outcome in (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL):
+        Hooks(address).tell(Path("runs/soaks/a"), entry(outcome), said.append)
+    assert said == []
+    (told,) = got
+    assert told["finding"]["invariants"] == ["I1"]
+    plan = "runs/soaks/a/plans/00017.json"
+    assert told["command"] == f"highwater run {plan} --world docker --client confluent"
+
+
+def test_a_command_gets_it_on_its_input(tmp_path: Path) -> None:
+    said: list[str] = []
+    Hooks(command=f"cat > {tmp_path}/told").tell(tmp_path, entry(Outcome.FAIL), said.append)
+    assert json.loads((tmp_path / "told").read_text())["finding"]["number"] == 17
+    assert said == []
+
+
+def test_who_does_not_listen_is_told_of_and_no_more(
+    webhook: tuple[str, list[dict[str, Any]]],
+) -> None:
+    said: list[str] = []
+    hooks = Hooks("http://127.0.0.1:9/", "exit 3")
+    hooks.tell(Path("a"), entry(Outcome.FAIL), said.append)
+    assert len(said) == 2
+    assert "did not take the finding" in said[0]
+    assert said[1] == "the command for findings ended with 3"
+
+
+@pytest.mark.parametrize("address", ["ftp://x", "file:///etc/passwd", "example.org"])
+def test_an_address_that_is_no_webhook_is_refused_at_once(address: str) -> None:
+    with pytest.raises(HarnessError, match="http or https"):
+        Hooks(address)

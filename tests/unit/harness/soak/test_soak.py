@@ -1,0 +1,237 @@
+"""A soak over a fake machine: what it runs, keeps, tells, and goes on with after a kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from highwater.errors import HarnessError
+from highwater.run_folder import RunFolder
+from highwater.runs.plans.outcome import PlanResult
+from highwater.soak.draws import Drawn, SoakSettings
+from highwater.soak.folder import SoakFolder
+from highwater.soak.ledger import Entry, read_entries
+from highwater.soak.page import write_page
+from highwater.soak.pruning import SUMS
+from highwater.soak.running import CouldNotRun, Limits, Soak
+from highwater.soak.status import Doing, read_status
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.verdict import Outcome, Requirement, Verdict
+
+PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
+SETTINGS = SoakSettings(seed=7)
+RUN_S = 30.0
+EVIDENCE = 1_000
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing is caught."""
+
+
+class FakeMachine:
+    """Gives the verdicts in their order, each after RUN_S; Killed and CouldNotRun are raised."""
+
+    def __init__(self, *outcomes: Outcome | BaseException) -> None:
+        self.outcomes = list(outcomes)
+        self.plans: list[int] = []
+        self.removed: list[str] = []
+        self.free = 2**40
+        self._now_s = 0.0
+        self._runs = 0
+
+    def run(self, drawn: Drawn, folder: Path) -> PlanResult:
+        self.plans.append(drawn.number)
+        self._now_s += RUN_S
+        outcome = self.outcomes.pop(0) if self.outcomes else PASS
+        if isinstance(outcome, BaseException):
+            raise outcome
+        run = RunFolder(folder)
+        run.write_bytes("verdict.json", b"{}")
+        run.write_bytes("trace/broker-0.jsonl", bytes(EVIDENCE))
+        return PlanResult(folder, verdict(outcome))
+
+    def simulate(self, drawn: Drawn) -> str:
+        return "nothing"
+
+    def new_run_id(self) -> str:
+        self._runs += 1
+        return f"soak-{id(self):x}-{self._runs}"
+
+    def remove_leftovers(self, run_id: str) -> None:
+        self.removed.append(run_id)
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def utc(self) -> str:
+        return "2026-01-31T03:00:00+00:00"
+
+    def load(self) -> float:
+        return 1.5
+
+    def free_bytes(self, path: Path) -> int:
+        return self.free
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    findings = (Finding("I1", "is lost <b>"),) if outcome is FAIL else ()
+    met = Requirement("the plan was run to its end", outcome is not UNKNOWN, "a fault: missed")
+    enough = Requirement("at least 5 records were acknowledged", True, "250")
+    return Verdict(outcome, (CheckResult("I1", 1, findings),), (met, enough))
+
+
+class Story:
+    """Soaks in one folder, one process after another."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = SoakFolder(folder / "soak")
+        self.said: list[str] = []
+        self.ended: list[Entry] = []
+
+    def go(self, machine: FakeMachine, plans: int, **limits: object) -> Outcome:
+        """Run for so many plans' time, of all processes together."""
+        asked = Limits(wanted_s=RUN_S * plans - 1, **limits)  # type: ignore[arg-type]
+        self.soak = Soak(
+            self.folder, SETTINGS, asked, machine, say=self.said.append, ended=self.ended.append
+        )
+        return self.soak.go()
+
+    def status(self) -> tuple[Doing, str]:
+        status = read_status(self.folder.status)
+        assert status is not None
+        return status.doing, status.why
+
+    def whole(self) -> int:
+        """Return how many run folders have all their evidence."""
+        return len(list(self.folder.runs.glob("*/trace/broker-0.jsonl")))
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path)
+
+
+def test_it_runs_plans_until_their_time_is_over_and_keeps_their_verdicts_alone(
+    story: Story,
+) -> None:
+    machine = FakeMachine()
+    assert story.go(machine, 3) is PASS
+    assert machine.plans == [1, 2, 3]
+    assert [entry.acknowledged for entry in story.ended] == [250] * 3
+    assert story.whole() == 0
+    assert len(list(story.folder.runs.glob(f"*/{SUMS}"))) == 3
+    assert len(list(story.folder.runs.glob("*/verdict.json"))) == 3
+    assert story.status() == (Doing.DONE, "")
+    assert sorted(path.name for path in story.folder.plans.glob("*.json")) == [
+        "00001.json",
+        "00002.json",
+        "00003.json",
+    ]
+
+
+def test_a_failed_plan_is_run_again_and_keeps_everything(story: Story) -> None:
+    machine = FakeMachine(PASS, FAIL, FAIL, PASS, PASS)
+    assert story.go(machine, 5) is FAIL
+    assert machine.plans == [1, 2, 2, 2, 3]
+    entry = story.soak.entries[1]
+    assert (entry.outcome, [each.outcome for each in entry.again]) == (FAIL, [FAIL, PASS])
+    assert (entry.invariants, entry.simulated, entry.is_whole) == (("I1",), "nothing", True)
+    assert story.whole() == 2  # the run, and the one that repeats it and fails
+
+
+def test_it_ends_at_the_first_failure_where_that_is_wanted(story: Story) -> None:
+    machine = FakeMachine(PASS, FAIL)
+    assert story.go(machine, 9, until_failure=True, again=0) is FAIL
+    assert machine.plans == [1, 2]
+    assert story.go(machine, 9, until_failure=True, again=0) is FAIL
+    assert machine.plans == [1, 2], "a soak that found something does not go on by itself"
+
+
+def test_after_a_kill_it_goes_on_behind_the_last_plan_that_ended(story: Story) -> None:
+    with pytest.raises(Killed):
+        story.go(FakeMachine(PASS, Killed()), 4)
+    killed = read_status(story.folder.status)
+    assert killed is not None
+    # kill -9 leaves the status of the plan that was running
+    running = msgspec.structs.replace(killed, doing=Doing.RUNNING)
+    story.folder.status.write_bytes(msgspec.json.encode(running))
+    machine = FakeMachine()
+    assert story.go(machine, 4) is PASS
+    assert machine.plans == [2, 3, 4]
+    assert machine.removed == [killed.run]
+    assert [entry.number for entry in story.soak.entries] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("tail", "again"), [(b'{"number": 3, "se', [3]), (b"\xff\n", [3]), (b"{}\n", [3])]
+)
+def test_a_damaged_line_costs_its_plan_alone(story: Story, tail: bytes, again: list[int]) -> None:
+    story.go(FakeMachine(), 2)
+    with story.folder.ledger.open("ab") as file:
+        file.write(tail)
+    machine = FakeMachine()
+    assert story.go(machine, 3) is PASS
+    assert machine.plans == again
+    assert any("done.jsonl line 3" in line for line in story.said) is tail.endswith(b"\n")
+    entries, _ = read_entries(story.folder.ledger)
+    assert [entry.number for entry in entries] == [1, 2, 3]
+
+
+def test_a_torn_status_is_told_and_loses_nothing(story: Story) -> None:
+    story.go(FakeMachine(), 1)
+    story.folder.status.write_bytes(b'{"doing": "runn')
+    assert story.go(FakeMachine(), 2) is PASS
+    assert any("status.json was torn" in line for line in story.said)
+
+
+def test_a_plan_without_a_verdict_is_unknown_and_the_rest_goes_on(story: Story) -> None:
+    machine = FakeMachine(CouldNotRun("no Docker engine answers"), PASS, PASS)
+    assert story.go(machine, 3) is PASS
+    first = story.soak.entries[0]
+    assert (first.outcome, first.run, first.reasons) == (UNKNOWN, "", ("no Docker engine answers",))
+
+
+def test_a_soak_that_proves_little_is_unknown(story: Story) -> None:
+    assert story.go(FakeMachine(UNKNOWN, PASS), 2) is UNKNOWN
+
+
+def test_a_full_disk_ends_it_before_a_plan_begins(story: Story) -> None:
+    machine = FakeMachine()
+    machine.free = 2**30
+    assert story.go(machine, 2) is UNKNOWN
+    assert machine.plans == []
+    assert story.status() == (Doing.STOPPED, "1.0 GiB are free on the disk")
+
+
+def test_unknown_runs_give_way_and_failed_ones_never(story: Story) -> None:
+    machine = FakeMachine(UNKNOWN, FAIL, FAIL, PASS)
+    assert story.go(machine, 4, again=0, keep_bytes=2 * EVIDENCE + 500) is FAIL
+    assert story.whole() == 2, "the first, which proves nothing, was pruned"
+    assert story.go(machine, 9, again=0, keep_bytes=EVIDENCE) is FAIL
+    assert story.status()[0] is Doing.STOPPED
+    assert "are allowed" in story.status()[1]
+    assert story.whole() == 2
+
+
+def test_another_soaks_folder_and_another_process_are_refused(story: Story) -> None:
+    story.go(FakeMachine(), 1)
+    other = SoakSettings(seed=8)
+    with pytest.raises(HarnessError, match="other settings"):
+        story.folder.open(other)
+    (story.folder.path / "soak.json").write_bytes(b"{")
+    with pytest.raises(HarnessError, match="cannot be read"):
+        story.folder.open(SETTINGS)
+    with story.folder.locked(), pytest.raises(HarnessError, match="another process"):
+        story.go(FakeMachine(), 2)
+
+
+def test_the_page_has_each_finding_with_its_command(story: Story) -> None:
+    story.go(FakeMachine(PASS, FAIL, UNKNOWN), 3, again=0)
+    write_page(story.folder, SETTINGS, story.soak.entries)
+    page = story.folder.page.read_text("utf-8")
+    assert "plans/00002.json --world docker" in page
+    assert "is lost &lt;b&gt;" in page
+    assert page.count("<rect") == 3
+    assert "the plan was run to its end" in page
