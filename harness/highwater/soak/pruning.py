@@ -10,9 +10,10 @@ import msgspec
 
 from highwater.soak.folder import write_whole
 from highwater.soak.ledger import Entry
+from highwater_checker.run_folder.documents import BUILD, CLOCK, PLAN, STEPS, TOPOLOGY, VERDICT
 from highwater_checker.verdict import Outcome
 
-KEPT = ("plan.json", "verdict.json", "steps.json", "topology.json", "build.json", "clock.json")
+KEPT = tuple(each.name for each in (PLAN, VERDICT, STEPS, TOPOLOGY, BUILD, CLOCK))
 SUMS = "sums.json"
 
 
