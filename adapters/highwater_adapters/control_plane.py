@@ -12,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import grpc
 
 from highwater_adapters.peers import AllowedPeers
+from highwater_adapters.process_usage import with_usage
 from highwater_core.check import BugFound, check
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Endpoint
@@ -193,7 +192,7 @@ class GrpcControlPlane:
         try:
             response = await self._handler(request)  # type: ignore[misc]
             if isinstance(response, NodeSnapshot) and response.resident_bytes == 0:
-                response = replace(response, resident_bytes=private_bytes())
+                response = with_usage(response)
             return encode_control_response(path, response)
         except (Exception, BugFound) as error:
             self._fail(f"control request {path}", error)
@@ -241,19 +240,3 @@ class _Methods(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         return self._control_plane.method_handler(handler_call_details.method)
-
-
-def private_bytes() -> int:
-    """Return this process's anonymous resident memory (RssAnon), in bytes; 0 where unknown.
-
-    Unknown too while all descriptors are taken: clients can cause that, and a snapshot must not end
-    a node.
-    """
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    for line in status.splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0

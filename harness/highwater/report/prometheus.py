@@ -138,6 +138,9 @@ def metrics_of(snapshot: NodeSnapshot | None) -> Iterator[Metric]:
     yield _gauge("highwater_node_incarnation", "starts on its disk", snapshot.incarnation)
     about = "anonymous resident memory"
     yield _gauge("highwater_node_memory_bytes", about, snapshot.resident_bytes)
+    counters = dict(snapshot.counters)
+    yield _gauge("process_open_fds", "open descriptors", counters.get("open_files", 0))
+    yield _gauge("process_threads", "threads", counters.get("threads", 0))
     if snapshot.kind == "controller":
         yield from _of_controller(snapshot)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import grpc
 import pytest
 
 from highwater_adapters import control_plane
-from highwater_adapters.control_plane import GrpcControlPlane, private_bytes
+from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.peers import AllowedPeers
+from highwater_adapters.process_usage import ProcessUsage, own_usage
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import (
@@ -110,11 +112,18 @@ def test_a_call_comes_back_with_its_response() -> None:
     run(body)
 
 
-def test_a_snapshot_tells_the_processs_memory() -> None:
+def test_a_snapshot_tells_the_processs_memory_descriptors_and_threads() -> None:
     async def body(node: NodeOfTest, plane: GrpcControlPlane, endpoint: Endpoint) -> None:
         snapshot = await plane.call(endpoint, InspectRequest(), 5000)
         assert isinstance(snapshot, NodeSnapshot)
         assert snapshot.resident_bytes > 1_000_000
+        before = dict(snapshot.counters)
+        assert before["threads"] >= 1
+        one, other = socket.socketpair()
+        with one, other:
+            snapshot = await plane.call(endpoint, InspectRequest(), 5000)
+        assert isinstance(snapshot, NodeSnapshot)
+        assert dict(snapshot.counters)["open_files"] >= before["open_files"] + 2
 
     run(body)
 
@@ -128,7 +137,7 @@ def test_a_node_without_free_descriptors_still_answers_snapshots(
         raise OSError(errno.EMFILE, "Too many open files", str(path))
 
     monkeypatch.setattr(Path, "read_text", refuse)
-    assert private_bytes() == 0
+    assert own_usage() == ProcessUsage()
 
 
 def test_a_call_that_timed_out_is_still_carried_out() -> None:
