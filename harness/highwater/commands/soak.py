@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +21,11 @@ from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 
 if TYPE_CHECKING:
+    from highwater.soak.draws import SoakSettings
     from highwater.soak.folder import SoakFolder
+    from highwater.soak.hooks import Hooks
     from highwater.soak.ledger import Entry
+    from highwater.soak.running import Limits
 
 ROOT = Path("runs") / "soaks"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
@@ -53,6 +59,11 @@ def soak(
     on_finding: Annotated[
         str, typer.Option(help="A command that gets each finding as JSON on its stdin.")
     ] = "",
+    serve: Annotated[
+        int | None,
+        typer.Option("--serve", metavar="PORT", min=0, max=65535, help="Serve a live page."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Where --serve listens.")] = "127.0.0.1",
     json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:
     """Run plans drawn from a seed on containers until the time is over, and judge each.
@@ -65,9 +76,7 @@ def soak(
     from highwater.soak.draws import SoakSettings
     from highwater.soak.folder import SoakFolder
     from highwater.soak.hooks import Hooks
-    from highwater.soak.on_machine import Machine
-    from highwater.soak.page import write_page
-    from highwater.soak.running import Limits, Soak
+    from highwater.soak.running import Limits
 
     defaults = SoakSettings(seed)
     settings = SoakSettings(
@@ -77,30 +86,50 @@ def soak(
         clients=tuple(client or defaults.clients),
         without=tuple(without or ()),
     )
-    limits = Limits(
-        wanted_s=duration_s(lasting),
-        until_failure=until_failure,
-        again=again,
-        keep_bytes=round(keep_gib * GIB),
-    )
-    hooks = Hooks(webhook, on_finding)
+    limits = Limits(duration_s(lasting), until_failure, again, round(keep_gib * GIB))
     folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
-    with Screen() as screen:
-
-        def ended(entry: Entry) -> None:
-            screen.say(in_a_line(entry), style=_STYLES[entry.outcome])
-            write_page(folder, settings, running.entries)
-            hooks.tell(folder.path, entry, screen.say)
-
-        machine = Machine(screen, folder.path / "shrunk")
-        running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)
-        outcome = running.go()
-        write_page(folder, settings, running.entries)
+    hooks = Hooks(webhook, on_finding)
+    with Screen() as screen, _live_page(folder, serve, host, screen):
+        entries, outcome = _run(folder, settings, limits, hooks, screen)
     if json:
-        print_json({"verdict": outcome, "plans": running.entries})
+        print_json({"verdict": outcome, "plans": entries})
     else:
-        _print_result(folder, running.entries, outcome)
+        _print_result(folder, entries, outcome)
     raise typer.Exit(EXIT_CODES[outcome])
+
+
+def _run(
+    folder: SoakFolder, settings: SoakSettings, limits: Limits, hooks: Hooks, screen: Screen
+) -> tuple[list[Entry], Outcome]:
+    """Run the soak, with its page written anew after each plan."""
+    from highwater.soak.on_machine import Machine
+    from highwater.soak.page import write_page
+    from highwater.soak.running import Soak
+
+    def ended(entry: Entry) -> None:
+        screen.say(in_a_line(entry), style=_STYLES[entry.outcome])
+        write_page(folder, settings, running.entries)
+        hooks.tell(folder.path, entry, screen.say)
+
+    machine = Machine(screen, folder.path / "shrunk")
+    running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)
+    outcome = running.go()
+    write_page(folder, settings, running.entries)
+    return running.entries, outcome
+
+
+@contextmanager
+def _live_page(folder: SoakFolder, port: int | None, host: str, screen: Screen) -> Iterator[None]:
+    """Serve the page of what runs now while the block lasts, if a port is given."""
+    if port is None:
+        yield
+        return
+    from highwater.watching.serving import served
+    from highwater.watching.view import read_view
+
+    with served(host, port, partial(read_view, folder.path)) as address:
+        screen.say(f"live: {address}", style="bold")
+        yield
 
 
 _STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}

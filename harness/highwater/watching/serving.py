@@ -1,0 +1,103 @@
+"""The live page: one file without outside resources, and its events (server-sent events).
+
+Source: WHATWG HTML, "Server-sent events".
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from threading import BoundedSemaphore, Event, Thread
+
+import msgspec
+
+from highwater.errors import HarnessError
+from highwater.watching.view import View
+
+EVERY_S = 0.5
+REQUEST_WITHIN_S = 10
+MOST_READERS = 20
+"""Pages that may be open at a time: each has a thread."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a reader that leaves."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+@contextmanager
+def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
+    """Serve the page while the block lasts; yield its address.
+
+    Raises:
+        HarnessError: the address cannot be bound.
+    """
+    page = files("highwater.watching").joinpath("templates/live.html").read_bytes()
+    room = BoundedSemaphore(MOST_READERS)
+    over = Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = REQUEST_WITHIN_S
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path == "/":
+                self._answer("text/html; charset=utf-8", page)
+            elif path == "/view.json":
+                self._answer("application/json", msgspec.json.encode(view()))
+            elif path == "/events":
+                self._stream()
+            else:
+                self.send_error(404)
+
+        def _answer(self, kind: str, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def _stream(self) -> None:
+            """Send the view when it changes, until the reader or the server ends."""
+            if not room.acquire(blocking=False):
+                self.send_error(503, f"{MOST_READERS} pages are open")
+                return
+            try:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Cache-Control", "no-store")
+                self.end_headers()
+                sent, told_s = b"", time.monotonic()
+                while not over.wait(EVERY_S):
+                    now = msgspec.json.encode(view())
+                    if now != sent or time.monotonic() - told_s > REQUEST_WITHIN_S:
+                        self.wfile.write(b"data: " + now + b"\n\n")
+                        self.wfile.flush()
+                        sent, told_s = now, time.monotonic()
+            finally:
+                room.release()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing: progress belongs to what is watched."""
+
+    try:
+        server = _Server((host, port), Handler)
+    except OSError as error:
+        raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error
+    thread = Thread(target=server.serve_forever, name="live page", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.server_port}/"
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(REQUEST_WITHIN_S)

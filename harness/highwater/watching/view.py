@@ -1,0 +1,174 @@
+"""What a run, or a soak's present run, looks like now; read from its folder alone.
+
+So it can be watched from another process, and a watcher can never disturb what it watches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from highwater.report.observation import active_controller
+from highwater.runs.chaos.acting import acting_faults
+from highwater.soak.ledger import Entry, read_entries
+from highwater.soak.status import Status, read_status
+from highwater_chaos.words import say_fault
+from highwater_checker.looks import Look, decode_looks, leaderships, replicas_of
+from highwater_checker.run_folder import names
+from highwater_core.ids import node_name
+from highwater_core.json_lines import DamagedLines
+
+TAIL_BYTES = 1 << 20
+"""Of the looks: room for several of a large cluster."""
+OVER_LOOKS = 20
+"""Throughput is that between the last look and one so many before."""
+ENTRIES_SHOWN = 12
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """A node; incarnation -1: it does not answer."""
+
+    name: str
+    incarnation: int
+    is_active: bool
+    resident_bytes: int
+    open_files: int
+
+
+class ReplicaView(msgspec.Struct, frozen=True):
+    broker: int
+    high_watermark: int
+    log_end_offset: int
+
+
+class PartitionView(msgspec.Struct, frozen=True):
+    """A partition as its leader knows it; leader -1: no answering broker leads it."""
+
+    name: str
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[ReplicaView, ...]
+
+
+class View(msgspec.Struct, frozen=True):
+    """One moment. time_s: of the run. records_per_s: appended by leaders. faults: that act now.
+
+    soak: None where the folder is a run's. last: a soak's last plans, the newest first.
+    """
+
+    run: str
+    time_s: float
+    records_per_s: float
+    nodes: tuple[NodeView, ...]
+    partitions: tuple[PartitionView, ...]
+    faults: tuple[str, ...]
+    soak: Status | None = None
+    last: tuple[Entry, ...] = ()
+
+
+def read_view(folder: Path) -> View:
+    """Return the present state of the run in the folder, or of the soak's present run."""
+    status = read_status(folder / "status.json")
+    if status is None:
+        return view_of(folder)
+    entries, _ = read_entries(folder / "done.jsonl")
+    view = view_of(folder / "runs" / status.run)
+    last = tuple(reversed(entries[-ENTRIES_SHOWN:]))
+    return msgspec.structs.replace(view, soak=status, last=last)
+
+
+def view_of(run: Path) -> View:
+    """Return the state of the run's last look; an empty one where there is no look yet."""
+    looks = last_looks(run / names.LOOKS)
+    if not looks:
+        return View(run.name, 0.0, 0.0, (), (), _faults(run))
+    look = looks[-1]
+    return View(
+        run=run.name,
+        time_s=round(look.time_ns / 1e9, 1),
+        records_per_s=records_per_s(looks[0], look),
+        nodes=nodes_of(look),
+        partitions=partitions_of(look),
+        faults=_faults(run),
+    )
+
+
+def last_looks(path: Path) -> Sequence[Look]:
+    """Return the newest looks of the file, at most OVER_LOOKS; a line that is being written is
+    left out.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            lines = file.read().splitlines(keepends=True)
+    except OSError:
+        return ()
+    whole = lines[1:] if size > TAIL_BYTES else lines
+    try:
+        return decode_looks(whole[-OVER_LOOKS - 1 :])
+    except DamagedLines as damaged:
+        return list(damaged.found)
+
+
+def _faults(run: Path) -> tuple[str, ...]:
+    try:
+        return tuple(say_fault(each.fault) for each in acting_faults(run / names.INTENTS))
+    except (OSError, msgspec.DecodeError):  # no fault yet; or the file is of an earlier version
+        return ()
+
+
+def records_per_s(before: Look, after: Look) -> float:
+    """Return how many records leaders appended between the looks, per second."""
+    took_s = (after.time_ns - before.time_ns) / 1e9
+    if took_s <= 0:
+        return 0.0
+    was, now = leaderships(before), leaderships(after)
+    grown = sum(max(0, now[at].log_end_offset - was[at].log_end_offset) for at in now if at in was)
+    return round(grown / took_s, 1)
+
+
+def nodes_of(look: Look) -> tuple[NodeView, ...]:
+    active = active_controller(look)
+    return tuple(
+        NodeView(
+            name=node_name(node),
+            incarnation=-1 if snapshot is None else snapshot.incarnation,
+            is_active=active is not None and active.node_id == node,
+            resident_bytes=0 if snapshot is None else snapshot.resident_bytes,
+            open_files=0 if snapshot is None else dict(snapshot.counters).get("open_files", 0),
+        )
+        for node, snapshot in sorted(look.nodes.items())
+    )
+
+
+def partitions_of(look: Look) -> tuple[PartitionView, ...]:
+    """Return every partition of which an answering broker has a replica."""
+    led = leaderships(look)
+    known = {
+        replica.topic_partition
+        for snapshot in look.nodes.values()
+        if snapshot is not None
+        for replica in snapshot.replicas
+    }
+    found = []
+    for at in sorted(known):
+        leadership = led.get(at)
+        replicas = replicas_of(look, at).items()
+        found.append(
+            PartitionView(
+                name=str(at),
+                leader=-1 if leadership is None else leadership.leader,
+                leader_epoch=-1 if leadership is None else leadership.leader_epoch,
+                isr=() if leadership is None else leadership.isr,
+                replicas=tuple(
+                    ReplicaView(broker, each.high_watermark, each.log_end_offset)
+                    for broker, each in replicas
+                ),
+            )
+        )
+    return tuple(found)
