@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import struct
 import threading
@@ -12,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from highwater.commands.metrics import metrics_server
+from highwater.project import project_root
 from highwater.report.prometheus import CONTENT_TYPE, prometheus_text
 from highwater_core.ids import (
     ControllerEpoch,
@@ -227,3 +230,17 @@ def test_metrics_are_served_anew_at_each_scrape() -> None:
         thread.join(30)
     assert answers == [b"one 1\n", b"two 2\n"]
     assert refused.value.code == 404
+
+
+def test_the_dashboard_asks_for_metrics_that_nodes_have() -> None:
+    text = prometheus_text({"broker-0": BROKER, "controller-1000": CONTROLLER})
+    told = {family.name for family in text_string_to_metric_families(text)}
+    told |= {f"{name}_total" for name in told}
+    path = project_root() / "compose" / "monitoring" / "grafana-dashboard.json"
+    panels = json.loads(path.read_text("utf-8"))["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    names = {
+        name for expr in asked for name in re.findall(r"(?:kafka|highwater|process)_\w+", expr)
+    }
+    assert len(asked) == len(panels) >= 10
+    assert names <= told, names - told
