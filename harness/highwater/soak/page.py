@@ -13,6 +13,7 @@ from highwater.soak.draws import SoakSettings
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
 from highwater.soak.ledger import Entry, counts_of
+from highwater_chaos.words import counted
 from highwater_checker.verdict import Outcome
 
 WIDTH, HEIGHT = 920, 60
@@ -82,8 +83,8 @@ def shares_of(entries: Sequence[Entry]) -> Iterator[Share]:
     kinds: tuple[Callable[[Entry], str], ...] = (
         lambda entry: f"preset {entry.preset.value}",
         lambda entry: f"clients {entry.client.value}",
-        lambda entry: f"{entry.brokers} brokers",
-        lambda entry: f"{entry.controllers} controllers",
+        lambda entry: counted(entry.brokers, "broker"),
+        lambda entry: counted(entry.controllers, "controller"),
     )
     for kind in kinds:
         for name in sorted({kind(entry) for entry in entries}):
