@@ -208,7 +208,8 @@ CATALOGUE: tuple[Row, ...] = (
         versions=("up to 0.9.0.0", "0.9.0.1"),
         breaks={"I11": "the follower wipes a good log"},
         in_a_trace="log_truncated for being out of the leader's range. No preset: "
-        "`wipe_only_below_leader_start`",
+        "`wipe_only_below_leader_start`; a member of the ISR comes to be out of range where "
+        "`fence_fetch_by_leader_epoch` is missing too",
         trigger=followers.dropped_a_log_that_was_in_range,
     ),
     _row(
