@@ -225,7 +225,8 @@ CATALOGUE: tuple[Row, ...] = (
             "L4": "the leader's ISR writes all meet another version",
         },
         in_a_trace="leadership_decided of a controller epoch below one that controller_elected "
-        "has already named",
+        "has already named. Here nothing is written in a session that ZooKeeper has ended; in its "
+        "plan the planted mistake `controller_acts_after_expiry` goes on in the next session",
         trigger=elections.deposed_controller_wrote,
     ),
     _row(

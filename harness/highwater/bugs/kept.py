@@ -30,6 +30,7 @@ SHOWN_IN: Mapping[int, str] = {
     10: "an_election_outside_the_isr",
     11: "a_checkpoint_without_a_replica",
     12: "a_log_in_range_is_wiped",
+    13: "a_deposed_controllers_write_succeeds",
     14: "an_isr_write_whose_reply_is_lost",
     15: "a_restart_that_no_controller_saw",
     17: "a_move_given_up_leaves_a_replica",
