@@ -33,6 +33,7 @@ SHOWN_IN: Mapping[int, str] = {
     13: "a_deposed_controllers_write_succeeds",
     14: "an_isr_write_whose_reply_is_lost",
     15: "a_restart_that_no_controller_saw",
+    16: "a_late_copy_of_a_stop",
     17: "a_move_given_up_leaves_a_replica",
     18: "commands_before_it_is_known_who_lives",
     19: "a_replica_moved_away_is_taken_back",
