@@ -318,7 +318,12 @@ CATALOGUE: tuple[Row, ...] = (
         "A controller waits for itself",
         versions=("before 0.8.2; KAFKA-2300: before 0.9", "0.8.2; 0.9"),
         breaks={"L1": "no controller acts", "L10": "its queues do not drain"},
-        in_a_trace="none: no preset has the lock, the bounded queue or the batch that stays",
+        in_a_trace="controller_resigned and then session_opened of the process of the last "
+        "controller_elected. No preset has it, nor the bounded queue (KAFKA-1305) and the batch "
+        "that stays (KAFKA-2300): a controller here has one loop, an unbounded queue, and no batch "
+        "beyond an event",
+        trigger=elections.waited_for_its_own_znode,
+        planted=("controller_waits_for_itself",),
     ),
     _row(
         21,
