@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from highwater_controller import broker_changes, partition_state_machine
+from highwater_controller import broker_changes, election, partition_state_machine
 from highwater_controller.leadership_updates import Decide, LeadershipUpdate, update_leaderships
 from highwater_controller.logic.leader_selectors import Elected, Election, NoLeader
 from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
@@ -13,6 +13,7 @@ from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_controller.state_reader import read_brokers
 from highwater_controller.term import Term
+from highwater_core.counting_trace import CountingTrace
 from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import Ports
@@ -20,7 +21,10 @@ from highwater_core.znodes import PartitionLeadership
 from highwater_planted.bug import FaultFamily, PlantedBug, Replacement
 from highwater_planted.reopening import ReopeningFactory
 
+BACKOFF_MS = 100
+
 _init = ControllerNode.__init__
+_stand = election.Election.stand
 
 
 def _take_the_first_live(
@@ -52,6 +56,25 @@ async def _see_ids_only(term: Term) -> dict[NodeId, BrokerEndpoints]:
     found = await read_brokers(term)
     known = term.context.live_brokers
     return {broker_id: known.get(broker_id, broker) for broker_id, broker in found.items()}
+
+
+async def _stand_twice(self: election.Election) -> election.Won | election.Lost:
+    """Stand for the new session, and again since the znode of the one before is deleted.
+
+    The second time the own znode counts as one of a session that is over: it must be gone soon.
+    """
+    outcome = await _stand(self)
+    if not isinstance(outcome, election.Won) or not _was_elected_before(self):
+        return outcome
+    while await self.is_still_won():
+        await self._runtime.sleep(BACKOFF_MS)
+    return await _stand(self)
+
+
+def _was_elected_before(self: election.Election) -> bool:
+    """Return whether this process was the active controller in an earlier session."""
+    trace = self._trace
+    return isinstance(trace, CountingTrace) and dict(trace.counters()).get("elections_won", 0) > 0
 
 
 def _never_hear_of_expiry(self: ControllerNode, settings: ControllerSettings, ports: Ports) -> None:
@@ -94,5 +117,14 @@ BUGS = (
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         toggles={"controller_epoch_in_multi": False},
         replacements=(Replacement(ControllerNode, "__init__", _never_hear_of_expiry),),
+    ),
+    PlantedBug(
+        name="controller_waits_for_itself",
+        summary="elected after an expiry, a controller stands once more, and waits for its own "
+        "znode to go",
+        source="KAFKA-1451",
+        breaks=("L1", "L2", "L5"),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(election.Election, "stand", _stand_twice),),
     ),
 )

@@ -1,6 +1,6 @@
 """Triggers of the rows about elected leaders and the controllers that elected them.
 
-Rows 9 (KIP-966), 10 (KIP-106), 13 (KAFKA-6082).
+Rows 9 (KIP-966), 10 (KIP-106), 13 (KAFKA-6082), 20 (KAFKA-1451).
 """
 
 from __future__ import annotations
@@ -84,3 +84,29 @@ def deposed_controller_wrote(
                 f"{event.leader_epoch} after controller epoch {elected} had begun"
             )
     return None
+
+
+def waited_for_its_own_znode(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 20: the last elected controller lost its session, opened the next, and nobody acts."""
+    elected: TraceEvent | None = None
+    has_resigned = is_back = False
+    for event in trace:
+        if event.kind is EventKind.CONTROLLER_ELECTED:
+            elected, has_resigned, is_back = event, False, False
+        elif elected is None or (event.node, event.incarnation) != (
+            elected.node,
+            elected.incarnation,
+        ):
+            continue
+        elif event.kind is EventKind.CONTROLLER_RESIGNED:
+            has_resigned = True
+        elif event.kind is EventKind.SESSION_OPENED:
+            is_back = has_resigned
+    if elected is None or not is_back:
+        return None
+    return (
+        f"controller {elected.node}, of epoch {elected.controller_epoch}, opened another session "
+        f"once it had resigned; none was elected since"
+    )

@@ -208,7 +208,8 @@ CATALOGUE: tuple[Row, ...] = (
         versions=("up to 0.9.0.0", "0.9.0.1"),
         breaks={"I11": "the follower wipes a good log"},
         in_a_trace="log_truncated for being out of the leader's range. No preset: "
-        "`wipe_only_below_leader_start`",
+        "`wipe_only_below_leader_start`; a member of the ISR comes to be out of range where "
+        "`fence_fetch_by_leader_epoch` is missing too",
         trigger=followers.dropped_a_log_that_was_in_range,
     ),
     _row(
@@ -224,7 +225,8 @@ CATALOGUE: tuple[Row, ...] = (
             "L4": "the leader's ISR writes all meet another version",
         },
         in_a_trace="leadership_decided of a controller epoch below one that controller_elected "
-        "has already named",
+        "has already named. Here nothing is written in a session that ZooKeeper has ended; in its "
+        "plan the planted mistake `controller_acts_after_expiry` goes on in the next session",
         trigger=elections.deposed_controller_wrote,
     ),
     _row(
@@ -316,7 +318,12 @@ CATALOGUE: tuple[Row, ...] = (
         "A controller waits for itself",
         versions=("before 0.8.2; KAFKA-2300: before 0.9", "0.8.2; 0.9"),
         breaks={"L1": "no controller acts", "L10": "its queues do not drain"},
-        in_a_trace="none: no preset has the lock, the bounded queue or the batch that stays",
+        in_a_trace="controller_resigned and then session_opened of the process of the last "
+        "controller_elected. No preset has it, nor the bounded queue (KAFKA-1305) and the batch "
+        "that stays (KAFKA-2300): a controller here has one loop, an unbounded queue, and no batch "
+        "beyond an event",
+        trigger=elections.waited_for_its_own_znode,
+        planted=("controller_waits_for_itself",),
     ),
     _row(
         21,

@@ -850,8 +850,8 @@ def test_a_member_that_stays_shows_nothing_new_of_its_log() -> None:
 
 
 def test_every_row_with_a_trigger_has_its_stories() -> None:
-    """Rows that are only planted have theirs in test_coordinator_trigger.py, and the first design's
-    in test_first_design_trigger.py."""
+    """Rows that are only planted have theirs in test_coordinator_trigger.py and
+    test_waiting_controller_trigger.py, and the first design's in test_first_design_trigger.py."""
     historical = {
         row.number
         for row in CATALOGUE

@@ -1,4 +1,4 @@
-"""A small effect of each planted mistake of the catalogue's later rows, by its name.
+"""A small effect of each planted mistake of the later rows, and of row 20's, by its name.
 
 Each entry has a probe and its results without and with the mistake.
 """
@@ -17,6 +17,8 @@ from highwater_broker.log.segment import Segment
 from highwater_chaos.faults import DiskOperation
 from highwater_controller.election import Election
 from highwater_core import znodes
+from highwater_core.counting_trace import CountingTrace
+from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset, TopicPartition
 from highwater_core.znodes import ControllerZnode
 from highwater_simulator.network import Network
@@ -56,6 +58,27 @@ def outcome_for_an_own_znode(bench: Any) -> object:
     return bench.do(stand())
 
 
+def outcomes_for_a_controller_elected_before(bench: Any) -> object:
+    zookeeper = ZooKeeper(bench.kernel, Network(bench.kernel, bench.rng.stream("network")))
+    factory = SimulatedCoordinationFactory(zookeeper, bench.runtime)
+    trace = CountingTrace(bench.trace, {EventKind.CONTROLLER_ELECTED: "elections_won"})
+    outcomes: list[str] = []
+
+    async def stand() -> list[str]:
+        session = await factory.open(10_000)
+        trace.emit(EventKind.CONTROLLER_ELECTED)
+        election = Election(NodeId(1), session, bench.runtime, trace, 100, 10_000)
+
+        async def until_it_is_over() -> None:
+            outcomes.append(type(await election.stand()).__name__)
+
+        bench.runtime.start("election", until_it_is_over())
+        await bench.runtime.sleep(300)
+        return outcomes
+
+    return bench.do(stand())
+
+
 def whether_all_are_open_beside_an_unopened_log(bench: Any) -> object:
     bench.logs._unopened[T0] = None
     return bench.logs.are_all_open
@@ -71,6 +94,7 @@ def segments_removed_while_nothing_is_committed(bench: Any) -> object:
 LATER_ROW_PROBES: dict[str, tuple[Probe, object, object]] = {
     "epoch_0_not_recovered": (epochs_of_a_scanned_batch_of_epoch_0, 1, 0),
     "append_after_failed_write": (position_after_a_refused_write, 0, 2),
+    "controller_waits_for_itself": (outcomes_for_a_controller_elected_before, ["Won"], []),
     "elected_and_idle": (outcome_for_an_own_znode, "Won", "Lost"),
     "clean_stop_with_unopened_log": (whether_all_are_open_beside_an_unopened_log, False, True),
     "retention_beyond_high_watermark": (segments_removed_while_nothing_is_committed, 0, 1),
