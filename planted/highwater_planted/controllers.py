@@ -123,7 +123,7 @@ BUGS = (
         summary="elected after an expiry, a controller stands once more, and waits for its own "
         "znode to go",
         source="KAFKA-1451",
-        breaks=("L1", "L2", "L5"),
+        breaks=("L1", "L10"),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(election.Election, "stand", _stand_twice),),
     ),
