@@ -9,7 +9,7 @@ import pytest
 
 from highwater.faults.done import Done, Find, NotDone, found
 from highwater.runs.plans.conditions import Waiting, find_node, holds
-from highwater.runs.plans.schedule import POLL_S, Schedule, StepDone, out_of_order
+from highwater.runs.plans.schedule import MOST_LATE_MS, POLL_S, Schedule, StepDone, out_of_order
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.looks import Look
@@ -141,6 +141,7 @@ class Clock:
         self.done: list[tuple[str, int, int]] = []
         self.reverted: list[tuple[int, int]] = []
         self.refuse: Callable[[f.Fault], str] = lambda fault: ""
+        self.kill_takes_s = 0.0
         self.schedule: Schedule
 
     @property
@@ -159,6 +160,7 @@ class Clock:
 
     def apply(self, fault: f.Fault, find: Find) -> Done:
         node_id = found(find, getattr(fault, "node", ""))
+        self.now_s += self.kill_takes_s if isinstance(fault, f.Kill) else 0
         if why := self.refuse(fault):
             raise NotDone(why)
         self.done.append((f.fault_name(fault), node_id, self.now_ms))
@@ -198,6 +200,38 @@ def test_a_conditional_step_waits_for_looks_after_its_time() -> None:
     (step,) = clock.run(Step(100, f.Kill("follower of t-0"), when)).steps
     assert clock.done == [("kill", 2, 240)]
     assert step.due_ms == 240
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_what_waits_for_a_slow_step_gets_as_much_time_more(is_refused: bool) -> None:
+    clock = Clock()
+    clock.kill_takes_s = 0.8
+    clock.refuse = lambda fault: "gone" if is_refused and isinstance(fault, f.Kill) else ""
+    clock.events = [(1_500, event())]
+    when = When(Observed.EVENT, event="isr_changed")
+    _, after = clock.run(Step(100, f.Kill("broker-0")), Step(200, f.Pause("broker-2"), when)).steps
+    assert after.has_fired
+    assert clock.now_ms < 1_600, "nothing is to come any more"
+
+
+def test_a_plan_ends_at_its_time_where_no_step_was_slow_or_none_is_to_come() -> None:
+    clock = Clock()
+    clock.events = [(1_500, event())]
+    when = When(Observed.EVENT, event="isr_changed")
+    _, after = clock.run(Step(100, f.Kill("broker-0")), Step(200, f.Pause("broker-2"), when)).steps
+    assert after.missed == "its condition was not seen"
+    slow = Clock()
+    slow.kill_takes_s = 0.8
+    slow.run(Step(100, f.Kill("broker-0")))
+    assert slow.now_ms < 1_100
+
+
+def test_an_end_is_put_off_by_a_bounded_time() -> None:
+    clock = Clock()
+    clock.kill_takes_s = 1_000.0
+    steps = Step(100, f.Kill("broker-0")), Step(9_999_999, f.Pause("broker-2"))
+    clock.run(*steps, until_ms=1_100_000)
+    assert clock.now_ms < 1_100_000 + MOST_LATE_MS + 100
 
 
 def test_an_armed_fault_that_never_acted_has_not_fired() -> None:

@@ -21,6 +21,8 @@ from highwater_checker.run_folder.documents import StepOutcome
 from highwater_core.events import TraceEvent
 
 POLL_S = 0.01
+MOST_LATE_MS = 30_000
+"""By how much a plan's end is put off at most."""
 _SAID_CHARACTERS = 120
 """Printed characters of the reason for a missed step; StepDone has the whole of it."""
 
@@ -36,6 +38,7 @@ class StepDone:
     begun_ms: when the work on it began; before it was due if that takes long.
     acted_ms: from when on it acted.
     done_ms: when it was proven.
+    over_ms: when the work on it ended, proven or not.
     drift_ms: how much later than due it acted.
     """
 
@@ -48,6 +51,7 @@ class StepDone:
     proof: str = ""
     missed: str = "its condition was not seen"
     acting: Done | None = None
+    over_ms: int | None = None
 
     @property
     def whom(self) -> str:
@@ -157,14 +161,30 @@ class Schedule:
         return round((self._clock() - self._begin_s) * 1000)
 
     def run_until(self, end_ms: int) -> None:
-        """Do the steps that are due until end_ms in the plan's time; return once all are over."""
+        """Do the steps that are due until end_ms in the plan's time; return once all are over.
+
+        While steps are not begun yet, the end is put off by as long as an earlier one took: on a
+        busy machine a kill may take seconds, and what waits for the node's return comes late.
+        """
         with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
-            while self.now_ms() < end_ms:
+            while self.now_ms() < end_ms + self._late_ms():
                 self._look_around()
                 self._begin_due_steps(pool)
                 self._pause(POLL_S)
             for running in self._running:
                 running.result()
+
+    def _late_ms(self) -> int:
+        """Return how long the slowest step took, or takes, if others are not begun yet; else 0."""
+        if not (self._to_come or self._waiting or self._due):
+            return 0
+        now_ms = self.now_ms()
+        took = [
+            (now_ms if each.over_ms is None else each.over_ms) - each.begun_ms
+            for each in self.steps
+            if each.begun_ms is not None
+        ]
+        return min(MOST_LATE_MS, max(took, default=0))
 
     def _look_around(self) -> None:
         now_ms = self.now_ms()
@@ -206,10 +226,11 @@ class Schedule:
         try:
             acting = self._apply(done.step.do, lambda words: find_node(look, self._names, words))
         except NotDone as why:
-            done.missed = str(why)
+            done.over_ms, done.missed = self.now_ms(), str(why)
             self._said(f"missed: {say_step(done.step)}: {done.missed[:_SAID_CHARACTERS]}")
             return
-        done.done_ms, done.acting = self.now_ms(), acting
+        done.done_ms = done.over_ms = self.now_ms()
+        done.acting = acting
         done.acted_ms = done.begun_ms
         if acting.acted_ns is not None:
             done.acted_ms = round((acting.acted_ns / 1e9 - self._begin_s) * 1000)
