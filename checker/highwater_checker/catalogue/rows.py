@@ -381,7 +381,8 @@ CATALOGUE: tuple[Row, ...] = (
             "I11": "an ISR member cuts what only the new leader called committed",
         },
         in_a_trace="high_watermark_advanced with is_taken, beyond the high_watermark of that "
-        "became_leader, and no isr_changed of that leader in that epoch",
+        "became_leader and beyond what earlier leaders have committed; no isr_changed of that "
+        "leader in that epoch, nor of the next leader in its own, if its log went so far",
         trigger=first_design.took_its_log_for_committed,
         is_of_first_design=True,
     ),

@@ -41,6 +41,7 @@ SHOWN_IN: Mapping[int, str] = {
     28: "a_controller_elected_and_idle",
     29: "an_unopened_log_taken_for_clean",
     30: "retention_beyond_the_high_watermark",
+    38: "a_log_taken_for_committed",
 }
 """The scenario that shows a row, by its number. A row that is not here has none yet."""
 
@@ -110,8 +111,8 @@ def bug_of(name: str) -> Bug:
     wanted = name.strip().upper()
     bugs = all_bugs()
     found = [
-        *(bug for bug in bugs if wanted in (bug.name, str(bug.row.number))),
-        *(bug for bug in bugs if wanted in bug.row.ids),
+        *(bug for bug in bugs if wanted in (bug.name.upper(), str(bug.row.number))),
+        *(bug for bug in bugs if wanted in map(str.upper, bug.row.ids)),
     ]
     if not found:
         raise NoSuchBug(f"the catalogue has no bug {name!r}; `highwater bugs list` names all")
