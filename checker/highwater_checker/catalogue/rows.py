@@ -326,8 +326,8 @@ CATALOGUE: tuple[Row, ...] = (
         breaks={"L5": "acks=all times out without traffic"},
         in_a_trace="isr_changed with fewer members while the leader's last high_watermark_advanced "
         "is below its log_appended, and no high_watermark_advanced since. No preset: "
-        "`raise_high_watermark_on_isr_answer`. The next record or retry lets it rise, so that a "
-        "run here shows no more than a delay",
+        "`raise_high_watermark_on_isr_answer`. The next record lets it rise: it stays where none "
+        "comes",
         trigger=leaders.stayed_at_a_high_watermark_that_its_isr_lets_rise,
     ),
     _row(
