@@ -35,6 +35,7 @@ SHOWN_IN: Mapping[int, str] = {
     18: "commands_before_it_is_known_who_lives",
     19: "a_replica_moved_away_is_taken_back",
     21: "a_high_watermark_that_stays",
+    22: "a_load_that_ends_after_the_lead",
     23: "a_latest_offset_that_goes_back",
     25: "records_of_a_newer_epoch",
     26: "a_log_that_goes_on_behind_a_torn_batch",
