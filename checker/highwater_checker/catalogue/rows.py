@@ -359,6 +359,7 @@ CATALOGUE: tuple[Row, ...] = (
         breaks={
             "I3": "the old topic's records and the new one's differ",
             "I13": "a broker keeps, or leads with, a deleted topic's log",
+            "I16": "a leader counts the old topic's records as copies of its own",
         },
         in_a_trace="topic_created of a name that was created before, or topic_deleted, or "
         "topics_changed with the topic deleted; then a replica's first became_leader or "

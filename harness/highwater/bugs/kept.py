@@ -37,6 +37,7 @@ SHOWN_IN: Mapping[int, str] = {
     21: "a_high_watermark_that_stays",
     22: "a_load_that_ends_after_the_lead",
     23: "a_latest_offset_that_goes_back",
+    24: "an_old_log_in_a_new_topic",
     25: "records_of_a_newer_epoch",
     26: "a_log_that_goes_on_behind_a_torn_batch",
     27: "an_epoch_that_recovery_leaves_out",
