@@ -411,6 +411,18 @@ class Partition(Replica):
 
     # ------------------------------------------------------------ leader: high watermark
 
+    def maybe_raise_without_traffic(self) -> bool:
+        """Raise the high watermark where time or the live brokers allow it, without any request.
+
+        Return whether it rose. Before KAFKA-13091 nobody looked: the next record or fetch did it.
+        """
+        if not self._context.toggles.raise_high_watermark_on_isr_answer:
+            return False
+        is_raised = self.maybe_advance_high_watermark()
+        if is_raised:
+            self.changed()
+        return is_raised
+
     def maybe_advance_high_watermark(self) -> bool:
         """Raise the high watermark as far as the replicas that must have a record have it."""
         role = self.role

@@ -457,8 +457,7 @@ class ReplicaManager:
         for topic in topics:  # known values may be of another topic of that name
             (self._topics.forget if topic in gone else self._topics.reread)(topic)
         for partition in self._partitions.values():
-            if partition.is_leader and partition.maybe_advance_high_watermark():
-                partition.changed()
+            partition.maybe_raise_without_traffic()
         may_go_on = partial(self._may_go_on, request, per_turn=1)
         if not await self._remove_strays(gone, may_go_on, of_all=request.is_full):
             return None
@@ -477,8 +476,7 @@ class ReplicaManager:
             if partition.is_leader:
                 partition.maybe_shrink_isr(now_ms)
                 partition.maybe_propose_thaw()
-                if partition.maybe_advance_high_watermark():
-                    partition.changed()
+                partition.maybe_raise_without_traffic()
 
 
 def _known(partition: Partition) -> KnownReplica:

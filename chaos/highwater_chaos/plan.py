@@ -374,7 +374,7 @@ def _problems_of(plan: Plan) -> Iterator[str]:
     yield from _problems_of_network(plan.network)
     yield from _problems_of_workload(plan.workload, plan.topology.brokers)
     known = set(node_names(plan.topology))
-    yield from _problems_of_core(plan.core, known)
+    yield from _problems_of_core(plan.core, known, plan.topology.controller_count)
     for number, step in enumerate(plan.steps, 1):
         where = f"step {number}, {fault_name(step.do)}"
         for problem in _problems_of_step(step, known):
@@ -446,12 +446,13 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
             yield f"a client of topic {client.topic!r}, which there is not"
 
 
-def _problems_of_core(core: tuple[str, ...], known: set[str]) -> Iterator[str]:
-    """A core without a broker and a controller makes no progress."""
+def _problems_of_core(core: tuple[str, ...], known: set[str], controllers: int) -> Iterator[str]:
+    """A core without a broker and a controller, if there are any, makes no progress."""
     yield from (f"core: there is no node {name!r}" for name in core if name not in known)
     if len(set(core)) < len(core):
         yield "core: a node is there twice"
-    if core and len({is_controller(name) for name in core}) < 2:
+    kinds = {is_controller(name) for name in core}
+    if core and controllers and len(kinds) < 2:
         yield "core: it has at least one broker and one controller"
 
 

@@ -101,7 +101,8 @@ class Toggles:
     refuse_unassigned_followers: bool
     """A leader counts the fetches of assigned replicas alone (KAFKA-1097)."""
     raise_high_watermark_on_isr_answer: bool
-    """A leader that learns of a written ISR raises its high watermark at once (KAFKA-13091)."""
+    """A leader that learns of a written ISR raises its high watermark at once, and looks from time
+    to time whether it may (KAFKA-13091)."""
     latest_offset_waits_for_epoch_start: bool
     """No latest offset before the high watermark has reached the epoch's start (KIP-207)."""
     high_watermark_waits_for_min_isr: bool
@@ -299,7 +300,7 @@ _BROKEN_BY: dict[str, tuple[int, ...]] = {
     "I12": (10,),
     "I13": (17, 24),
     "I15": (11,),
-    "I16": (6, 16),
+    "I16": (6, 16, 24),
     "I22": (1, 2, 7, 8, 9, 10),
     "L2": (13, 15),
     "L3": (13, 14, 15),

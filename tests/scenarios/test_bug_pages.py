@@ -46,7 +46,8 @@ def test_no_page_is_left_of_a_bug_that_has_no_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "row"), [("KAFKA-1211", 1), ("kip-101", 2), ("7", 7), ("KIP-279", 3)]
+    ("name", "row"),
+    [("KAFKA-1211", 1), ("kip-101", 2), ("7", 7), ("KIP-279", 3), ("v2-hw-leo", 38)],
 )
 def test_a_bug_is_found_by_an_id_or_its_row(name: str, row: int) -> None:
     assert bug_of(name).row.number == row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.catalogue.story import PartitionStory, Seen, reaches
+from highwater_checker.catalogue.story import PartitionStory, Seen
 from highwater_core.events import EventKind, TraceEvent
 
 
@@ -13,20 +13,30 @@ def took_its_log_for_committed(
 ) -> str | None:
     """Row 38: a new leader raised its high watermark to its log's end, whoever had the records.
 
-    It had not yet written the ISR that has them: later the records are committed.
+    Records are committed by other means too: by an earlier leader, whose ISR had them; by this one,
+    once it has written the ISR that has them; or by the next one, if that began with all of them
+    and has written its ISR. The row excuses none of these.
     """
     story = PartitionStory(trace, topic, partition)
-    for taken in story.of(EventKind.HIGH_WATERMARK_ADVANCED):
-        if not taken.event.detail.get("is_taken"):
-            continue
-        before = _high_watermark_before(story, taken)
-        if reaches(offset, before) and not _has_taken_over(story, taken):
+    for taken in _taken(story):
+        before = max(_high_watermark_before(story, taken), _committed_before(story, taken))
+        is_among = offset < 0 or before <= offset < taken.offset
+        if is_among and before < taken.offset and not _are_committed_since(story, taken):
             return (
                 f"leader {taken.node} took its log up to {taken.offset} for committed in epoch "
                 f"{taken.epoch}, at a high watermark of {before}, before it knew who had the "
                 f"records"
             )
     return None
+
+
+def _taken(story: PartitionStory) -> list[Seen]:
+    """Return each time that a leader took its log for committed."""
+    return [
+        seen
+        for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED)
+        if seen.event.detail.get("is_taken")
+    ]
 
 
 def _high_watermark_before(story: PartitionStory, taken: Seen) -> int:
@@ -37,9 +47,35 @@ def _high_watermark_before(story: PartitionStory, taken: Seen) -> int:
     return 0
 
 
-def _has_taken_over(story: PartitionStory, taken: Seen) -> bool:
-    """Return whether the leader has written an ISR in its epoch."""
+def _committed_before(story: PartitionStory, taken: Seen) -> int:
+    """Return the offset up to which earlier leaders have committed: each of an ISR that it wrote.
+
+    A leader that took its log and wrote no ISR has committed nothing.
+    """
+    doubtful = {
+        seen.epoch for seen in _taken(story) if not _has_written(story, seen.node, seen.epoch)
+    }
+    return max(
+        (
+            seen.offset
+            for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED)
+            if seen.place < taken.place and seen.epoch < taken.epoch and seen.epoch not in doubtful
+        ),
+        default=0,
+    )
+
+
+def _are_committed_since(story: PartitionStory, taken: Seen) -> bool:
+    """Return whether the leader has written an ISR in its epoch, or the next one with its log."""
+    if _has_written(story, taken.node, taken.epoch):
+        return True
+    following = [led for led in story.leaderships() if led.epoch > taken.epoch]
+    if not following or following[0].offset < taken.offset:
+        return False
+    return _has_written(story, following[0].node, following[0].epoch)
+
+
+def _has_written(story: PartitionStory, leader: int, epoch: int) -> bool:
     return any(
-        seen.node == taken.node and seen.epoch == taken.epoch and seen.place > taken.place
-        for seen in story.of(EventKind.ISR_CHANGED)
+        (seen.node, seen.epoch) == (leader, epoch) for seen in story.of(EventKind.ISR_CHANGED)
     )

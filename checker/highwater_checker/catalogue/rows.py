@@ -333,8 +333,8 @@ CATALOGUE: tuple[Row, ...] = (
         breaks={"L5": "acks=all times out without traffic"},
         in_a_trace="isr_changed with fewer members while the leader's last high_watermark_advanced "
         "is below its log_appended, and no high_watermark_advanced since. No preset: "
-        "`raise_high_watermark_on_isr_answer`. The next record or retry lets it rise, so that a "
-        "run here shows no more than a delay",
+        "`raise_high_watermark_on_isr_answer`. The next record lets it rise: it stays where none "
+        "comes",
         trigger=leaders.stayed_at_a_high_watermark_that_its_isr_lets_rise,
     ),
     _row(
@@ -366,6 +366,7 @@ CATALOGUE: tuple[Row, ...] = (
         breaks={
             "I3": "the old topic's records and the new one's differ",
             "I13": "a broker keeps, or leads with, a deleted topic's log",
+            "I16": "a leader counts the old topic's records as copies of its own",
         },
         in_a_trace="topic_created of a name that was created before, or topic_deleted, or "
         "topics_changed with the topic deleted; then a replica's first became_leader or "
@@ -388,7 +389,8 @@ CATALOGUE: tuple[Row, ...] = (
             "I11": "an ISR member cuts what only the new leader called committed",
         },
         in_a_trace="high_watermark_advanced with is_taken, beyond the high_watermark of that "
-        "became_leader, and no isr_changed of that leader in that epoch",
+        "became_leader and beyond what earlier leaders have committed; no isr_changed of that "
+        "leader in that epoch, nor of the next leader in its own, if its log went so far",
         trigger=first_design.took_its_log_for_committed,
         is_of_first_design=True,
     ),

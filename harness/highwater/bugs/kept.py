@@ -38,13 +38,17 @@ SHOWN_IN: Mapping[int, str] = {
     18: "commands_before_it_is_known_who_lives",
     19: "a_replica_moved_away_is_taken_back",
     20: "a_controller_waits_for_itself",
+    21: "a_high_watermark_that_stays",
+    22: "a_load_that_ends_after_the_lead",
     23: "a_latest_offset_that_goes_back",
+    24: "an_old_log_in_a_new_topic",
     25: "records_of_a_newer_epoch",
     26: "a_log_that_goes_on_behind_a_torn_batch",
     27: "an_epoch_that_recovery_leaves_out",
     28: "a_controller_elected_and_idle",
     29: "an_unopened_log_taken_for_clean",
     30: "retention_beyond_the_high_watermark",
+    38: "a_log_taken_for_committed",
 }
 """The scenario that shows a row, by its number. A row that is not here has none yet."""
 
@@ -114,8 +118,8 @@ def bug_of(name: str) -> Bug:
     wanted = name.strip().upper()
     bugs = all_bugs()
     found = [
-        *(bug for bug in bugs if wanted in (bug.name, str(bug.row.number))),
-        *(bug for bug in bugs if wanted in bug.row.ids),
+        *(bug for bug in bugs if wanted in (bug.name.upper(), str(bug.row.number))),
+        *(bug for bug in bugs if wanted in map(str.upper, bug.row.ids)),
     ]
     if not found:
         raise NoSuchBug(f"the catalogue has no bug {name!r}; `highwater bugs list` names all")

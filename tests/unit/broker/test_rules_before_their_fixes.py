@@ -57,6 +57,8 @@ def test_a_high_watermark_stays_when_a_smaller_isr_is_written(
     assert proposal is not None
     partition.adopt_isr(proposal, (ME, TWO), PartitionEpoch(1), ())
     assert partition.high_watermark == high_watermark, "KAFKA-13091"
+    assert not partition.maybe_raise_without_traffic()
+    assert partition.high_watermark == high_watermark, "nobody looks before the next request"
 
 
 @pytest.mark.parametrize("preset", [Preset.CLASSIC, Preset.KIP101])

@@ -27,6 +27,7 @@ from highwater_chaos.plan import (
     problems_of,
 )
 from highwater_client import settings as client_settings
+from highwater_core.config import Preset
 from highwater_core.fail_points import BROKER_FAIL_POINTS, CONTROLLER_FAIL_POINTS
 from highwater_core.topic_names import find_name_fault
 from highwater_simulator.feedback import mutate
@@ -102,6 +103,14 @@ def broker_setting(name: str, value: int) -> Plan:
 def test_a_cluster_and_a_load_that_cannot_be_are_refused(plan: Plan, says: str) -> None:
     (problem,) = problems_of(plan)
     assert says in problem
+
+
+def test_brokers_that_command_themselves_are_a_core_without_a_controller() -> None:
+    topology = PlanTopology(preset=Preset.V2)
+    assert problems_of(Plan(1, topology=topology, core=BROKERS[:2])) == []
+    assert problems_of(Plan(1, topology=topology, core=("broker-0", "controller-1000"))) == [
+        "core: there is no node 'controller-1000'"
+    ]
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a b", "é", "a" * 250, "t\n"])
