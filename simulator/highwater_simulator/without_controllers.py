@@ -12,8 +12,6 @@ from highwater_core.fail_points import CONTROLLER_FAIL_POINTS
 _NOT_SERVED = (
     f.ExpandTopic,
     f.ChangeConfig,
-    f.MoveReplicas,
-    f.GiveUpMoving,
     f.ElectPreferred,
     f.ThrottleReplication,
     f.ChangeFetchers,
