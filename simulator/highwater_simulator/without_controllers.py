@@ -10,7 +10,6 @@ from highwater_core.config import Preset
 from highwater_core.fail_points import CONTROLLER_FAIL_POINTS
 
 _NOT_SERVED = (
-    f.ExpandTopic,
     f.ChangeConfig,
     f.ElectPreferred,
     f.ThrottleReplication,

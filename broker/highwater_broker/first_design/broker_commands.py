@@ -6,6 +6,7 @@ Source: the first design (V2); docs/decisions/0010-who-commands-a-replica.md.
 from __future__ import annotations
 
 from highwater_broker.commander import CommanderParts
+from highwater_broker.first_design.added_partitions import AddedPartitions
 from highwater_broker.first_design.asked_replicas import AskedReplicas
 from highwater_broker.first_design.cluster_view import ClusterView
 from highwater_broker.first_design.elector import Elector
@@ -19,6 +20,8 @@ from highwater_broker.kafka_api.rest_of_broker import Response
 from highwater_core.admin_messages import (
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     ListReassignmentsRequest,
     ListReassignmentsResponse,
 )
@@ -66,6 +69,7 @@ class BrokerCommands:
             parts.settings.num_partitions, parts.settings.default_replication_factor
         )
         self._topics = TopicWork(parts.session, parts.ports, view, queues, defaults)
+        self._partitions = AddedPartitions(parts.session, parts.ports.trace, view, queues)
         asked = AskedReplicas(parts.session, view, told)
         self._moves = MoveRequests(parts.session, parts.ports.trace, view, asked)
         self._elector = Elector(parts, view, queues, asked, told)
@@ -126,6 +130,11 @@ class BrokerCommands:
             case DeleteTopicsRequest():
                 removed = await self._topics.delete(request.names)
                 return DeleteTopicsResponse(ErrorCode.NONE, tuple(removed))
+            case CreatePartitionsRequest():
+                expanded = await self._partitions.add(
+                    request.topics, validate_only=request.validate_only
+                )
+                return CreatePartitionsResponse(ErrorCode.NONE, tuple(expanded))
             case AlterReassignmentsRequest():
                 asked = await self._moves.alter(request.partitions)
                 return AlterReassignmentsResponse(ErrorCode.NONE, tuple(asked))
