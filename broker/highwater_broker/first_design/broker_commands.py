@@ -9,6 +9,7 @@ from highwater_broker.commander import CommanderParts
 from highwater_broker.first_design.added_partitions import AddedPartitions
 from highwater_broker.first_design.asked_replicas import AskedReplicas
 from highwater_broker.first_design.cluster_view import ClusterView
+from highwater_broker.first_design.config_requests import ConfigRequests
 from highwater_broker.first_design.elector import Elector
 from highwater_broker.first_design.move_requests import MoveRequests
 from highwater_broker.first_design.queues import StateChangeQueues
@@ -18,6 +19,8 @@ from highwater_broker.first_design.work import FolderFailed, FoldersChanged
 from highwater_broker.isr_writer import ConditionalWriter, IsrWriter
 from highwater_broker.kafka_api.rest_of_broker import Response
 from highwater_core.admin_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
     CreatePartitionsRequest,
@@ -70,6 +73,7 @@ class BrokerCommands:
         )
         self._topics = TopicWork(parts.session, parts.ports, view, queues, defaults)
         self._partitions = AddedPartitions(parts.session, parts.ports.trace, view, queues)
+        self._configs = ConfigRequests(parts.session, parts.ports.trace, view, told)
         asked = AskedReplicas(parts.session, view, told)
         self._moves = MoveRequests(parts.session, parts.ports.trace, view, asked)
         self._elector = Elector(parts, view, queues, asked, told)
@@ -135,6 +139,11 @@ class BrokerCommands:
                     request.topics, validate_only=request.validate_only
                 )
                 return CreatePartitionsResponse(ErrorCode.NONE, tuple(expanded))
+            case AlterConfigsRequest():
+                altered = await self._configs.alter(
+                    request.configs, validate_only=request.validate_only
+                )
+                return AlterConfigsResponse(ErrorCode.NONE, tuple(altered))
             case AlterReassignmentsRequest():
                 asked = await self._moves.alter(request.partitions)
                 return AlterReassignmentsResponse(ErrorCode.NONE, tuple(asked))
