@@ -27,8 +27,8 @@ SOON_MS = 5_000
 class Moves(Cluster):
     """Five brokers, with t-0 on three of them."""
 
-    def __init__(self, **settings: int) -> None:
-        super().__init__(5, **settings)
+    def __init__(self, seed: int = 1, **settings: int) -> None:
+        super().__init__(5, seed, **settings)
 
     def spare(self) -> list[int]:
         return [each for each in self.world.brokers if each not in self.replicas()]
@@ -168,6 +168,22 @@ def test_another_target_takes_the_place_of_one_under_way() -> None:
         await c.moved((leader, second))
 
     Moves(session_timeout_ms=9_000).run(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_quick_moves_to_and_fro_leave_no_replica_behind(seed: int) -> None:
+    async def story(c: Moves) -> None:
+        sent = [str(number) for number in range(12)]
+        for value in sent:
+            number = int(value)
+            target = [(number + each) % 5 for each in range(1 + number % 3)]
+            assert await c.ask(target) is ErrorCode.NONE
+            assert await c.send(value) == "NONE"
+            await c.world.sleep(number * 7)
+        await c.moved(target)
+        assert await c.values() == sent
+
+    Moves(seed).run(story)
 
 
 def test_another_order_is_written_and_over() -> None:

@@ -24,11 +24,11 @@ WITHIN_MS = 30_000
 class Cluster:
     """Brokers with t-0 on three of them, its client, and a ZooKeeper session of an operator."""
 
-    def __init__(self, brokers: int = 3, **settings: int) -> None:
+    def __init__(self, brokers: int = 3, seed: int = 1, **settings: int) -> None:
         topology = PlanTopology(
             brokers=brokers, preset=Preset.V2, broker_settings=SETTINGS | settings
         )
-        self.world = World(1, topology)
+        self.world = World(seed, topology)
         self.client: SimulatedClient = self.world.client("admin")
         self.hand: Coordination
 

@@ -228,11 +228,13 @@ class Elector:
         at = request.topic_partition
         if request.change is StateChange.CLOSE_REPLICA:
             self._forget([at])
+            error = await self._commands.close(at, request.leader_epoch)
+            is_done = error is not ErrorCode.KAFKA_STORAGE_ERROR
             if self._me in self._view.replicas_of(at):
                 self._view.closed(at)
-                self._work.add(TopicAgain(at.topic))  # it is gone, or moved: as read, or since
-            error = await self._commands.close(at, request.leader_epoch)
-            return error is not ErrorCode.KAFKA_STORAGE_ERROR
+                if is_done:  # the topic was read before its deletion or move, or after another
+                    self._work.add(TopicAgain(at.topic))
+            return is_done
         is_new_topic = not self._view.partitions_of(at.topic)
         await self._read_assignment(at.topic)
         if is_new_topic:
