@@ -326,6 +326,39 @@ class Partition(Replica):
                 role.followers[broker] = replace(role.followers[broker], last_caught_up_ms=NEVER_MS)
             self._propose(role, isr, "took over")
 
+    # ------------------------------------------------------------ leader: moved replicas
+
+    def take_assigned(self, replicas: tuple[NodeId, ...]) -> None:
+        """Know these as the assigned replicas, in the same role and epoch.
+
+        A leader takes added ones for followers at once; one that is no longer assigned stays a
+        follower until it is certainly out of the ISR.
+        """
+        self.assigned_replicas = replicas
+        role = self.role
+        if not isinstance(role, Leading):
+            return
+        others = [broker for broker in replicas if broker != self.broker_id]
+        for broker in [each for each in role.followers if each not in others]:
+            if not role.is_in_maximal_isr(broker):
+                del role.followers[broker]
+        for broker in others:
+            role.followers.setdefault(broker, FollowerProgress())
+        if self.maybe_advance_high_watermark():
+            self.changed()
+
+    def adopt_written_isr(self, isr: tuple[NodeId, ...], partition_epoch: PartitionEpoch) -> bool:
+        """Adopt the ISR that the state has in this epoch; return whether it is news.
+
+        A proposal that is pending was made on an earlier version of the state: it is the written
+        one, or it will never be written.
+        """
+        role = self.role
+        if not isinstance(role, Leading) or partition_epoch <= self.partition_epoch:
+            return False
+        self._take_written_isr(role, CommittedIsr(isr), partition_epoch)
+        return True
+
     # ------------------------------------------------------------ leader: ISR proposals
 
     def take_min_insync_replicas(self, min_insync_replicas: int) -> None:
@@ -381,8 +414,15 @@ class Partition(Replica):
         role = self._leading_with(proposal)
         if role is None or partition_epoch < self.partition_epoch:
             return False
+        self._take_written_isr(role, CommittedIsr(isr, elr), partition_epoch)
+        return True
+
+    def _take_written_isr(
+        self, role: Leading, written: CommittedIsr, partition_epoch: PartitionEpoch
+    ) -> None:
+        isr = written.members
         self._context.isr_changes.count(role.isr, isr)
-        role.settle(CommittedIsr(isr, elr))
+        role.settle(written)
         self.partition_epoch = partition_epoch
         self._trace(EventKind.ISR_CHANGED, None, isr=isr, partition_epoch=partition_epoch)
         if not role.is_open:
@@ -392,7 +432,6 @@ class Partition(Replica):
         if self._context.toggles.raise_high_watermark_on_isr_answer:
             self.maybe_advance_high_watermark()
         self.changed()
-        return True
 
     def withdraw_proposal(self, proposal: IsrProposal, *, ineligible: bool = False) -> None:
         """Return to the written ISR: the proposal was certainly not carried out."""

@@ -15,7 +15,6 @@ from highwater_controller.configurations import (
     load_broker_configs,
     read_broker_configs,
 )
-from highwater_controller.logic.reassignments import is_given_up
 from highwater_controller.partition_state_machine import elect_leaders_where_none
 from highwater_controller.reassignment import advance_reassignments
 from highwater_controller.state_reader import report_malformed
@@ -23,6 +22,7 @@ from highwater_controller.term import Term
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import EVERY_BROKER, ConfigOwner
 from highwater_core.config_znodes import decode_config_change
+from highwater_core.reassignments import is_given_up
 from highwater_core.znodes import CONFIG_CHANGES, MalformedZnode
 
 KEPT_MS = 15 * 60_000

@@ -22,10 +22,10 @@ from highwater_core.admin_messages import (
     AlterConfigsResponse,
     AlteredConfig,
     ConfigEntity,
-    ConfigOperation,
     ConfigResult,
 )
-from highwater_core.config_layers import ConfigOwner, parse_config_of
+from highwater_core.config_layers import ConfigOwner
+from highwater_core.config_plans import plan_config
 from highwater_core.config_znodes import (
     CONFIG_CHANGE_PREFIX,
     config_path,
@@ -36,7 +36,6 @@ from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId
 from highwater_core.ports import CreateOp, NoNode, TooLarge
-from highwater_core.topic_configs import TOPIC_CONFIG_KEYS, BadTopicConfig
 from highwater_core.topic_plans import Refused
 from highwater_core.znodes import MalformedZnode, TopicConfigZnode
 
@@ -102,11 +101,7 @@ async def _alter(
     async def attempt() -> Conflict | None:
         data, node_version = await _read(term, path)
         before = _decode(term, path, data)
-        config = _changed({} if altered.replaces_all else before, altered)
-        try:
-            parse_config_of(owner, config)
-        except BadTopicConfig as fault:
-            raise Refused(ErrorCode.INVALID_CONFIG, str(fault)) from None
+        config = plan_config(owner, before, altered)
         if validate_only:
             return None
         try:
@@ -145,40 +140,3 @@ def _decode(term: Term, path: str, data: bytes | None) -> Mapping[str, str]:
     except MalformedZnode as fault:
         report_malformed(term, path, fault)
         return {}
-
-
-_EMPTY_BY_DEFAULT = frozenset(name for name, key in TOPIC_CONFIG_KEYS.items() if not key.default)
-
-
-def _changed(before: Mapping[str, str], altered: AlteredConfig) -> dict[str, str]:
-    """Return the values after the changes, which are made in their order.
-
-    Deviation: in Kafka a list that has lost its last entry stays set, and empty.
-    """
-    config = dict(before)
-    for change in altered.changes:
-        match change.operation:
-            case ConfigOperation.SET:
-                config[change.name] = change.value
-            case ConfigOperation.DELETE:
-                config.pop(change.name, None)
-            case ConfigOperation.APPEND:
-                entries = dict.fromkeys((*_entries(config, change.name), *_listed(change.value)))
-                config[change.name] = ",".join(entries)
-            case ConfigOperation.SUBTRACT:
-                gone = dict.fromkeys(_listed(change.value))
-                left = [each for each in _entries(config, change.name) if each not in gone]
-                config[change.name] = ",".join(left)
-                if not left and change.name in _EMPTY_BY_DEFAULT:
-                    del config[change.name]
-    return config
-
-
-def _entries(config: Mapping[str, str], name: str) -> list[str]:
-    """Return the entries of the set list, or of its default; an unknown one has none."""
-    key = TOPIC_CONFIG_KEYS.get(name)
-    return _listed(config.get(name, key.default if key else ""))
-
-
-def _listed(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]

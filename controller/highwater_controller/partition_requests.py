@@ -23,20 +23,15 @@ from highwater_controller.topic_requests import (
 )
 from highwater_controller.topic_waits import Done
 from highwater_core.admin_messages import CreatePartitionsRequest, NewPartitions, TopicResult
-from highwater_core.assignments import (
-    MAX_PARTITION_COUNT,
-    Assignment,
-    assign_more_replicas,
-    find_assignment_fault,
-)
+from highwater_core.assignments import Assignment
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.partition_plans import plan_partitions, refuse_unexpandable
 from highwater_core.ports import TooLarge
 from highwater_core.topic_plans import (
     Refused,
     find_too_many_topics,
-    refuse_partition_count,
     refuse_repeated,
 )
 from highwater_core.topic_znode import TopicContent
@@ -111,22 +106,15 @@ def plan(term: Term, wanted: NewPartitions, before: Before) -> Added:
     """
     topic = wanted.topic
     assigned = _assignment_of(term, topic)
-    first = len(assigned)
-    added_count = wanted.total_count - first
-    if added_count <= 0:
-        raise Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"the topic has {first} partitions, and is to have {wanted.total_count}",
-        )
-    if wanted.total_count > MAX_PARTITION_COUNT:
-        raise Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"{wanted.total_count} partitions: there may be at most {MAX_PARTITION_COUNT}",
-        )
-    refuse_partition_count(added_count, room_of(term, before))
-    more = _more_replicas(term, wanted, assigned)
+    more = plan_partitions(
+        wanted,
+        assigned,
+        live=term.context.live_brokers,
+        may_host=term.context.electable(),
+        room=room_of(term, before),
+    )
     refuse_too_large(topic, (*assigned, *more))
-    return {TopicPartition(topic, number): each for number, each in enumerate(more, first)}
+    return {TopicPartition(topic, number): each for number, each in enumerate(more, len(assigned))}
 
 
 def _assignment_of(term: Term, topic: str) -> Assignment:
@@ -140,37 +128,10 @@ def _assignment_of(term: Term, topic: str) -> Assignment:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
     if context.is_to_be_deleted(topic) or topic in context.deletions_after_reassignment:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
-    if context.is_being_reassigned(topic):
-        raise Refused(ErrorCode.REASSIGNMENT_IN_PROGRESS, "replicas of the topic are being moved")
     partitions = context.partitions_of(topic)
-    if not partitions or [at.partition for at in partitions] != list(range(len(partitions))):
-        message = "the topic's partitions do not count from 0 without gaps"
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    numbers = [at.partition for at in partitions]
+    refuse_unexpandable(numbers, is_moved=context.is_being_reassigned(topic))
     return tuple(context.assignments[at] for at in partitions)
-
-
-def _more_replicas(term: Term, wanted: NewPartitions, assigned: Assignment) -> Assignment:
-    factor = len(assigned[0])
-    if not wanted.assignment:
-        brokers = sorted(term.context.electable())
-        if not 0 < factor <= len(brokers):
-            raise Refused(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"{factor} replicas on {len(brokers)} live brokers",
-            )
-        return assign_more_replicas(brokers, assigned, wanted.total_count)
-    given, needed = len(wanted.assignment), wanted.total_count - len(assigned)
-    fault = ""
-    if given != needed:
-        fault = f"{needed} partitions are to be added, and {given} have replicas"
-    elif len(wanted.assignment[0]) != factor:
-        fault = f"the topic has {factor} replicas of each partition"
-    else:
-        live = frozenset(term.context.live_brokers)
-        fault = find_assignment_fault(wanted.assignment, live, len(assigned))
-    if fault:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
-    return wanted.assignment
 
 
 async def _write(term: Term, topic: str, added: Added) -> None:

@@ -24,15 +24,6 @@ from highwater_controller.leadership_updates import trace_isr_written, update_le
 from highwater_controller.logic.leader_selectors import NoLeader, Selector, elect_reassign
 from highwater_controller.logic.leadership_change import Brokers, LeadershipChange
 from highwater_controller.logic.partition_states import PartitionState
-from highwater_controller.logic.reassignments import (
-    NOT_REASSIGNED,
-    is_given_up,
-    may_complete,
-    may_give_up,
-    reassign,
-    staying,
-    target_of,
-)
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import elect_leaders_where_none, trace_election
 from highwater_controller.replica_state_machine import move_replicas
@@ -43,6 +34,15 @@ from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_LEADER, TopicPartition
 from highwater_core.ports import TooLarge
+from highwater_core.reassignments import (
+    NOT_REASSIGNED,
+    is_given_up,
+    may_complete,
+    may_give_up,
+    reassign,
+    staying,
+    target_of,
+)
 from highwater_core.topic_znode import Reassignment, TopicContent
 from highwater_core.znodes import PartitionLeadership, topic_path
 

@@ -18,10 +18,6 @@ from highwater_controller.admin_znodes import (
 )
 from highwater_controller.chunks import next_step
 from highwater_controller.logic.leadership_change import Brokers
-from highwater_controller.logic.reassignments import (
-    find_target_fault,
-    original_of,
-)
 from highwater_controller.reassignment import advance_reassignments, begin_reassignments
 from highwater_controller.refusals import refuse
 from highwater_controller.term import Term
@@ -39,6 +35,10 @@ from highwater_core.admin_messages import (
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.ports import TooLarge
+from highwater_core.reassignments import (
+    find_target_fault,
+    original_of,
+)
 from highwater_core.topic_plans import Refused
 from highwater_core.topic_znode import Reassignment
 

@@ -102,8 +102,12 @@ def leader_path(topic_partition: TopicPartition) -> str:
     return f"{partition_path(topic_partition)}/{LEADER_NAME}"
 
 
+def reassigned_topic_path(topic: str) -> str:
+    return f"{REASSIGNED_PARTITIONS}/{topic}"
+
+
 def reassigned_path(topic_partition: TopicPartition) -> str:
-    return f"{REASSIGNED_PARTITIONS}/{topic_partition.topic}/{topic_partition.partition}"
+    return f"{reassigned_topic_path(topic_partition.topic)}/{topic_partition.partition}"
 
 
 def is_request_name(name: str) -> bool:
@@ -155,6 +159,10 @@ def decode_leader(data: bytes, path: str) -> LeaderPath:
     """
     znode = decode(LeaderZnode, data, path)
     return LeaderPath(NodeId(znode.broker), LeaderEpoch(znode.leader_epoch))
+
+
+def encode_reassigned(replicas: tuple[NodeId, ...]) -> bytes:
+    return encode(ReassignedReplicasZnode(list(replicas)))
 
 
 def decode_reassigned(data: bytes, path: str) -> tuple[NodeId, ...]:

@@ -82,6 +82,30 @@ def encode_topic(
     return msgspec.json.encode({"version": 2, **content})
 
 
+def encode_content(content: TopicContent) -> bytes:
+    """Return /brokers/topics/T with that content."""
+    return encode_topic(
+        {at.partition: replicas for at, replicas in content.assignment.items()},
+        content.topic_id,
+        {at.partition: each for at, each in content.reassignments.items()},
+    )
+
+
+def with_replicas(
+    content: TopicContent,
+    at: TopicPartition,
+    replicas: tuple[NodeId, ...],
+    reassignment: Reassignment,
+) -> TopicContent:
+    """Return the content in which the partition has these replicas, and is moved so."""
+    reassignments = {key: each for key, each in content.reassignments.items() if key != at}
+    if reassignment != Reassignment():
+        reassignments[at] = reassignment
+    return content._replace(
+        assignment={**content.assignment, at: replicas}, reassignments=reassignments
+    )
+
+
 def decode_topic(data: bytes, topic: str) -> TopicContent:
     """Return the topic's assignment, id and reassignments.
 

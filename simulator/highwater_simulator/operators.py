@@ -72,6 +72,10 @@ class Operators:
                     session = await self._world.coordination(client).open(SESSION_MS)
                     await _set_config(session, EVERY_BROKER, work.broker_configs)
                     await session.close()
+                case f.MoveReplicas() if not self._world.controllers:
+                    at = TopicPartition(work.topic, work.partition)
+                    target = tuple(NodeId(broker) for broker in work.replicas)
+                    await client.alter_reassignments((ReassignmentItem(at, target),), WITHIN_MS)
                 case f.MoveReplicas(topic=topic, partition=number, replicas=replicas):
                     wanted = znodes.ReassignedPartition(topic, number, list(replicas))
                     session = await self._world.coordination(client).open(SESSION_MS)

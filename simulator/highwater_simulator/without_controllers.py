@@ -9,15 +9,7 @@ from highwater_chaos.plan import Plan, Step
 from highwater_core.config import Preset
 from highwater_core.fail_points import CONTROLLER_FAIL_POINTS
 
-_NOT_SERVED = (
-    f.ExpandTopic,
-    f.ChangeConfig,
-    f.MoveReplicas,
-    f.GiveUpMoving,
-    f.ElectPreferred,
-    f.ThrottleReplication,
-    f.ChangeFetchers,
-)
+_NOT_SERVED = (f.ElectPreferred,)
 """Admin requests that only a controller serves."""
 _CONTROL = "control"
 

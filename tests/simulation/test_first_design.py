@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Step
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
-from highwater_core.events import EventKind, TraceEvent
+from highwater_core.events import EventKind
 from highwater_core.first_design_znodes import (
     LeaderPath,
     StateChange,
     StateChangeRequest,
-    decode_leader,
     encode_leader,
     encode_request,
     leader_path,
@@ -23,88 +20,10 @@ from highwater_core.first_design_znodes import (
     request_prefix,
 )
 from highwater_core.ids import ControllerEpoch, TopicPartition
-from highwater_core.ports import Coordination
 from highwater_core.znodes import PartitionLeadership, encode_partition_state, partition_state_path
-from highwater_simulator.client import SimulatedClient
 from highwater_simulator.runner import run_plan
 from highwater_simulator.search import find
-from highwater_simulator.world import World
-
-AT = TopicPartition("t", 0)
-SETTINGS = {"session_timeout_ms": 900, "keep_in_sync_time_ms": 500}
-WITHIN_MS = 30_000
-
-
-class Cluster:
-    """Three brokers with t-0 on each, its client, and a ZooKeeper session of an operator."""
-
-    def __init__(self, **settings: int) -> None:
-        topology = PlanTopology(preset=Preset.V2, broker_settings=SETTINGS | settings)
-        self.world = World(1, topology)
-        self.client: SimulatedClient = self.world.client("admin")
-        self.hand: Coordination
-
-    def run(self, story: Callable[[Cluster], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            self.world.start_all()
-            self.hand = await self.world.coordination(self.client).open(60_000)
-            await self.until(lambda: self.live() == (0, 1, 2), "three brokers are live")
-            assert await self.client.create_topic("t", 1, 3, within_ms=WITHIN_MS) is ErrorCode.NONE
-            await self.in_sync()
-            await story(self)
-
-        try:
-            self.world.run(whole(), limit_ms=180_000)
-        finally:
-            self.world.close()
-
-    async def until(self, condition: Callable[[], bool], what: str) -> None:
-        await self.world.eventually(condition, WITHIN_MS, what)
-
-    async def in_sync(self) -> None:
-        await self.until(lambda: self.world.is_replicated(AT, (0, 1, 2)), "t-0 is in sync")
-
-    def live(self) -> tuple[int, ...]:
-        snapshots = [self.world.snapshot(broker) for broker in self.world.brokers]
-        return min((each.live_brokers if each else () for each in snapshots), key=len)
-
-    def leader(self) -> int:
-        """Return the broker of the leader path, -1 without one."""
-        found = self.world.zookeeper.data(leader_path(AT))
-        return -1 if found is None else decode_leader(found[0], "").broker
-
-    async def killed(self) -> int:
-        """Kill the leader, and return it once another one leads and serves clients."""
-        old = self.leader()
-        self.world.kill(old)
-        await self.until(lambda: self.leader() not in (-1, old), "another broker leads")
-        new = self.leader()
-        await self.until(lambda: self.serves(new), "the new leader has taken over")
-        return old
-
-    def serves(self, broker: int) -> bool:
-        hosted = self.world.hosted(broker, AT)
-        return hosted is not None and hosted.serves_clients
-
-    async def send(self, value: str) -> str:
-        outcome = await self.client.send("t", 0, value, WITHIN_MS)
-        return outcome.error or ErrorCode.NONE.name
-
-    async def values(self) -> list[str]:
-        """Return the records' values, each once: a record may be sent again."""
-        read = await self.client.read_all("t", 0, WITHIN_MS)
-        return list(dict.fromkeys(each.value.decode() for each in read))
-
-    def queue(self, broker: int) -> list[str]:
-        path = f"{queue_path(broker)}/"  # type: ignore[arg-type]
-        return [each for each in self.world.zookeeper.dump() if each.startswith(path)]
-
-    def told(self, kind: EventKind) -> list[TraceEvent]:
-        events = (entry.event for entry in self.world.trace.entries)
-        return [each for each in events if isinstance(each, TraceEvent) and each.kind is kind]
-
-    def all_run(self) -> bool:
-        return all(handle.is_running for handle in self.world.brokers.values())
+from tests.support.first_design_cluster import AT, WITHIN_MS, Cluster
 
 
 def test_no_controller_is_there_and_another_broker_takes_over_when_the_leader_dies() -> None:

@@ -6,14 +6,28 @@ Source: the first design (V2); docs/decisions/0010-who-commands-a-replica.md.
 from __future__ import annotations
 
 from highwater_broker.commander import CommanderParts
+from highwater_broker.first_design.added_partitions import AddedPartitions
+from highwater_broker.first_design.asked_replicas import AskedReplicas
 from highwater_broker.first_design.cluster_view import ClusterView
+from highwater_broker.first_design.config_requests import ConfigRequests
 from highwater_broker.first_design.elector import Elector
+from highwater_broker.first_design.move_requests import MoveRequests
 from highwater_broker.first_design.queues import StateChangeQueues
 from highwater_broker.first_design.told_once import ToldOnce
 from highwater_broker.first_design.topics import TopicWork
 from highwater_broker.first_design.work import FolderFailed, FoldersChanged
 from highwater_broker.isr_writer import ConditionalWriter, IsrWriter
 from highwater_broker.kafka_api.rest_of_broker import Response
+from highwater_core.admin_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterReassignmentsRequest,
+    AlterReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ListReassignmentsRequest,
+    ListReassignmentsResponse,
+)
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
 from highwater_core.messages import (
@@ -58,7 +72,11 @@ class BrokerCommands:
             parts.settings.num_partitions, parts.settings.default_replication_factor
         )
         self._topics = TopicWork(parts.session, parts.ports, view, queues, defaults)
-        self._elector = Elector(parts, view, queues, told)
+        self._partitions = AddedPartitions(parts.session, parts.ports.trace, view, queues)
+        self._configs = ConfigRequests(parts.session, parts.ports.trace, view, told)
+        asked = AskedReplicas(parts.session, view, told)
+        self._moves = MoveRequests(parts.session, parts.ports.trace, view, asked)
+        self._elector = Elector(parts, view, queues, asked, told)
         self.isr_writer: IsrWriter = ConditionalWriter(
             parts.settings.broker_id,
             parts.ports.runtime,
@@ -116,6 +134,22 @@ class BrokerCommands:
             case DeleteTopicsRequest():
                 removed = await self._topics.delete(request.names)
                 return DeleteTopicsResponse(ErrorCode.NONE, tuple(removed))
+            case CreatePartitionsRequest():
+                expanded = await self._partitions.add(
+                    request.topics, validate_only=request.validate_only
+                )
+                return CreatePartitionsResponse(ErrorCode.NONE, tuple(expanded))
+            case AlterConfigsRequest():
+                altered = await self._configs.alter(
+                    request.configs, validate_only=request.validate_only
+                )
+                return AlterConfigsResponse(ErrorCode.NONE, tuple(altered))
+            case AlterReassignmentsRequest():
+                asked = await self._moves.alter(request.partitions)
+                return AlterReassignmentsResponse(ErrorCode.NONE, tuple(asked))
+            case ListReassignmentsRequest():
+                ongoing = await self._moves.ongoing(request.partitions)
+                return ListReassignmentsResponse(ErrorCode.NONE, ongoing)
         return refusal(request, ErrorCode.UNSUPPORTED_VERSION)
 
     def folder_failed(self, name: str) -> None:

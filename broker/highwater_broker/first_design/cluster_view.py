@@ -1,4 +1,4 @@
-"""What a broker has read of the cluster: live brokers and topics' assignments, by its own watches.
+"""What a broker has read of the cluster: live brokers and topics' znodes, by its own watches.
 
 Source: docs/decisions/0010: metadata for clients without a controller.
 """
@@ -6,14 +6,16 @@ Source: docs/decisions/0010: metadata for clients without a controller.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.first_design.told_once import ToldOnce
 from highwater_core.ids import BrokerEpoch, NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints
 from highwater_core.ports import NoNode
+from highwater_core.reassignments import NOT_REASSIGNED
 from highwater_core.topic_names import find_name_fault
-from highwater_core.topic_znode import decode_topic
+from highwater_core.topic_znode import Reassignment, TopicContent, decode_topic
 from highwater_core.znodes import (
     BROKER_IDS,
     TOPICS,
@@ -25,6 +27,14 @@ from highwater_core.znodes import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class KnownTopic:
+    """A topic's znode, with the version in which it was read, or written by this broker."""
+
+    content: TopicContent
+    node_version: int
+
+
 class ClusterView:
     """The state of the last reads; each read sets its watch anew."""
 
@@ -32,7 +42,9 @@ class ClusterView:
         self._session = session
         self._told = told
         self._live: dict[NodeId, BrokerEndpoints] = {}
-        self._topics: dict[str, dict[TopicPartition, tuple[NodeId, ...]]] = {}
+        self._topics: dict[str, KnownTopic] = {}
+        self._closed: dict[TopicPartition, None] = {}
+        """Replicas of this broker that were closed since their topics were read."""
 
     # ------------------------------------------------------------ queries
 
@@ -44,15 +56,38 @@ class ClusterView:
 
     def replicas_of(self, at: TopicPartition) -> tuple[NodeId, ...]:
         """Return AR; () where the partition is not known."""
-        return self._topics.get(at.topic, {}).get(at, ())
+        known = self._topics.get(at.topic)
+        return known.content.assignment.get(at, ()) if known else ()
+
+    def is_closed(self, at: TopicPartition) -> bool:
+        """Return whether this broker's replica was closed since the assignment was read."""
+        return at in self._closed
+
+    def reassignment_of(self, at: TopicPartition) -> Reassignment:
+        known = self._topics.get(at.topic)
+        return known.content.reassignments.get(at, NOT_REASSIGNED) if known else NOT_REASSIGNED
+
+    def topic(self, name: str) -> KnownTopic | None:
+        return self._topics.get(name)
 
     def partitions(self) -> Iterator[TopicPartition]:
         """Yield all partitions, by topic and number."""
         for topic in sorted(self._topics):
-            yield from self._topics[topic]
+            yield from self._topics[topic].content.assignment
 
     def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
-        return tuple(self._topics.get(topic, ()))
+        known = self._topics.get(topic)
+        return tuple(known.content.assignment) if known else ()
+
+    # ------------------------------------------------------------ this broker's own deeds
+
+    def wrote_topic(self, name: str, content: TopicContent, node_version: int) -> None:
+        """Know what this broker has written; its watch tells of it, and of later writes, too."""
+        self._topics[name] = KnownTopic(content, node_version)
+
+    def closed(self, at: TopicPartition) -> None:
+        """Take this broker's replica as closed until the topic is read again."""
+        self._closed[at] = None
 
     # ------------------------------------------------------------ reads
 
@@ -82,7 +117,7 @@ class ClusterView:
         wanted = dict.fromkeys(name for name in names if not find_name_fault(name))
         gone: list[TopicPartition] = []
         for topic in [each for each in sorted(self._topics) if each not in wanted]:
-            gone.extend(self._topics.pop(topic))
+            gone.extend(self._topics.pop(topic).content.assignment)
         return [name for name in wanted if name not in self._topics], gone
 
     async def read_topic(self, topic: str) -> list[TopicPartition]:
@@ -92,13 +127,16 @@ class ClusterView:
         """
         path = topic_path(topic)
         before = self.partitions_of(topic)
+        for at in [each for each in self._closed if each.topic == topic]:
+            del self._closed[at]
         try:
             data, stat = await self._session.get().get(path, watch=True)
         except NoNode:
             self._topics.pop(topic, None)
             return list(before)
         try:
-            self._topics[topic] = dict(decode_topic(data, topic).assignment)
+            self._topics[topic] = KnownTopic(decode_topic(data, topic), stat.node_version)
         except MalformedZnode as fault:
             self._told.tell(path, str(fault), stat.mzxid)
-        return [at for at in before if at not in self._topics.get(topic, {})]
+        left = frozenset(self.partitions_of(topic))
+        return [at for at in before if at not in left]

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from highwater_broker.commander import CommanderParts
+from highwater_broker.first_design.asked_replicas import AskedReplicas
 from highwater_broker.first_design.cluster_view import ClusterView
 from highwater_broker.first_design.commands import OwnCommands, deleted, metadata_of
 from highwater_broker.first_design.leader_paths import LeaderPaths, Written
+from highwater_broker.first_design.moves import ReplicaMoves
 from highwater_broker.first_design.queues import StateChangeQueues
 from highwater_broker.first_design.take_overs import TakeOvers
 from highwater_broker.first_design.told_once import ToldOnce
@@ -36,6 +38,7 @@ from highwater_broker.logic.first_design import (
     Step,
     catching_up,
     get_new_epoch,
+    may_lead_unclean,
     may_run,
     start_replica,
 )
@@ -65,7 +68,12 @@ class Elector:
     """
 
     def __init__(
-        self, parts: CommanderParts, view: ClusterView, queues: StateChangeQueues, told: ToldOnce
+        self,
+        parts: CommanderParts,
+        view: ClusterView,
+        queues: StateChangeQueues,
+        asked: AskedReplicas,
+        told: ToldOnce,
     ) -> None:
         self._parts = parts
         self._me = parts.settings.broker_id
@@ -74,6 +82,7 @@ class Elector:
         self._told = told
         self._trace, self._runtime = parts.ports.trace, parts.ports.runtime
         self._paths = LeaderPaths(self._me, parts.session, told)
+        self._moves = ReplicaMoves(self._me, parts.session, self._trace, view, queues, asked, told)
         self._commands = OwnCommands(self._me, parts.replicas)
         self._take_overs = TakeOvers(
             self._runtime,
@@ -84,6 +93,7 @@ class Elector:
         )
         self._work = WorkList(self._runtime)
         self._started: dict[TopicPartition, None] = {}
+        self._for_later: dict[Work, None] = {}
         self._has_begun = False
 
     def note(self, work: Work) -> None:
@@ -147,13 +157,15 @@ class Elector:
             await self._commands.begin()
             self._has_begun = True
         for at, written in read.items():
-            if self._me in self._view.replicas_of(at):
-                self._started[at] = None
-                await self._command(at, written)
+            self._start_assigned(at)
+            await self._take_part(at, written)
+        await self._moves.begin_session()
 
     async def _read_brokers(self) -> None:
         await self._view.read_brokers()
         await self._commands.tell(self._view.endpoints(), ())
+        for at in self._moves.under_way():
+            self._work.add(PartitionAgain(at))
         if self._parts.toggles.unclean_election:
             for at in self._started:  # perhaps no member of an ISR lives any more
                 self._work.add(PartitionAgain(at))
@@ -171,9 +183,13 @@ class Elector:
         await self._take_requests()
         for topic in wanted:
             for at in self._view.partitions_of(topic):
-                if self._me in self._view.replicas_of(at):
-                    self._started[at] = None
+                self._start_assigned(at)
                 await self._look_at(at)
+
+    def _start_assigned(self, at: TopicPartition) -> None:
+        """Take the replica as started if it is assigned to this broker, and not closed since."""
+        if self._me in self._view.replicas_of(at) and not self._view.is_closed(at):
+            self._started[at] = None
 
     async def _read_assignment(self, topic: str) -> None:
         await self._tell_gone(await self._view.read_topic(topic))
@@ -213,7 +229,12 @@ class Elector:
         if request.change is StateChange.CLOSE_REPLICA:
             self._forget([at])
             error = await self._commands.close(at, request.leader_epoch)
-            return error is not ErrorCode.KAFKA_STORAGE_ERROR
+            is_done = error is not ErrorCode.KAFKA_STORAGE_ERROR
+            if self._me in self._view.replicas_of(at):
+                self._view.closed(at)
+                if is_done:  # the topic was read before its deletion or move, or after another
+                    self._work.add(TopicAgain(at.topic))
+            return is_done
         is_new_topic = not self._view.partitions_of(at.topic)
         await self._read_assignment(at.topic)
         if is_new_topic:
@@ -247,7 +268,16 @@ class Elector:
         told = self._metadata(at, written)
         if told is not None:
             await self._commands.tell(self._view.endpoints(), [told])
+        await self._take_part(at, written)
+
+    async def _take_part(self, at: TopicPartition, written: Written | None) -> None:
+        """Lead or follow; a leader moves its replicas as it is asked to."""
         await self._command(at, written)
+        hosted = self._parts.replicas.get(at)
+        if written is None or hosted is None:
+            return
+        if await self._moves.look(hosted, written):
+            self._again_later(PartitionAgain(at))
 
     async def _command(self, at: TopicPartition, written: Written | None) -> None:
         """Take the steps of start-replica, by which a started replica leads or follows."""
@@ -272,13 +302,11 @@ class Elector:
 
         Only a replica whose log is open runs; one that the disk refuses is tried again.
         """
-        if not may_run(
-            self._me,
-            self._view.replicas_of(at),
-            written.isr,
-            self._view.live(),
-            anyone=self._parts.toggles.unclean_election,
-        ):
+        replicas, live = self._view.replicas_of(at), self._view.live()
+        adding = self._view.reassignment_of(at).adding
+        anyone = self._parts.toggles.unclean_election
+        anyone = anyone and may_lead_unclean(self._me, replicas, adding, live)
+        if not may_run(self._me, replicas, written.isr, live, anyone=anyone):
             return
         if not await self._commands.host(at, is_new=written.state is None):
             self._again_later(PartitionAgain(at))
@@ -304,9 +332,12 @@ class Elector:
 
     async def _take_role(self, at: TopicPartition, written: Written) -> None:
         """Follow or lead; a leader whose disk refuses the replica gives the leader path up."""
-        error = await self._commands.take_role(at, written, self._view.replicas_of(at))
+        replicas = self._view.replicas_of(at)
+        error = await self._commands.take_role(at, written, replicas)
         hosted = self._parts.replicas.get(at)
         if error is ErrorCode.NONE and hosted is not None:
+            if hosted.assigned_replicas != replicas:  # they were moved within the epoch
+                hosted.take_assigned(replicas)
             self._take_overs.begin(hosted)
         elif error is ErrorCode.KAFKA_STORAGE_ERROR:
             await self._paths.give_up(at)
@@ -319,10 +350,14 @@ class Elector:
                 await self._paths.give_up(at)
 
     def _again_later(self, work: Work) -> None:
-        self._parts.scope.spawn("Retry", self._note_later(work))
+        """Do this in a while; once, however often it is wanted until then."""
+        if work not in self._for_later:
+            self._for_later[work] = None
+            self._parts.scope.spawn("Retry", self._note_later(work))
 
     async def _note_later(self, work: Work) -> None:
         await self._runtime.sleep(REFUSED_RETRY_MS)
+        del self._for_later[work]
         self._work.add(work)
 
     # ------------------------------------------------------------ after a take-over
@@ -332,6 +367,7 @@ class Elector:
         at = partition.topic_partition
         if not partition.serves_clients:
             return
+        self._work.add(PartitionAgain(at))  # replicas may be asked for, or be moved already
         replicas, epoch = self._view.replicas_of(at), partition.leader_epoch
         lacking = catching_up(replicas, partition.isr)
         await self._paths.write_catching_up(at, LeaderPath(self._me, epoch), lacking)

@@ -161,14 +161,7 @@ class LeaderPaths:
         while (written := await self.read(at)) is not None and written.is_own:
             if written.state is None:
                 return
-            epoch = LeaderEpoch(written.leader_epoch + 1)
-            state = replace(written.state, leader=NO_LEADER, leader_epoch=epoch)
-            operations: tuple[MultiOp, ...] = (
-                DeleteOp(leader_path(at), ANY_VERSION),
-                SetOp(
-                    partition_state_path(at), encode_partition_state(state), written.partition_epoch
-                ),
-            )
+            operations = without_leader(at, written, written.state)
             with suppress(MultiFailed):  # the ISR was written meanwhile
                 await self._session.get().multi(operations)
 
@@ -196,6 +189,18 @@ class LeaderPaths:
         except MalformedZnode as fault:
             self._told.tell(path, str(fault), stat.mzxid)
             return ()
+
+
+def without_leader(
+    at: TopicPartition, written: Written, state: PartitionLeadership
+) -> tuple[MultiOp, ...]:
+    """Return what removes the leader path, and writes the state so: nobody leads, next epoch."""
+    epoch = LeaderEpoch(state.leader_epoch + 1)
+    data = encode_partition_state(replace(state, leader=NO_LEADER, leader_epoch=epoch))
+    return (
+        DeleteOp(leader_path(at), ANY_VERSION),
+        SetOp(partition_state_path(at), data, written.partition_epoch),
+    )
 
 
 def _version(written: tuple[bytes, Stat] | None) -> PartitionEpoch:

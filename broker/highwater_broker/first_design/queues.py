@@ -5,6 +5,8 @@ Source: the first design (V2), "State change communication".
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 
 from highwater_broker.current_session import CurrentSession
@@ -86,6 +88,19 @@ class StateChangeQueues:
     def operation(self, broker_id: NodeId, request: StateChangeRequest) -> CreateOp:
         """Return the operation that sends the request, for a transaction; first make room."""
         return CreateOp(request_prefix(broker_id), encode_request(request), sequential=True)
+
+    async def operations(
+        self, requests: Sequence[tuple[NodeId, StateChangeRequest]]
+    ) -> list[CreateOp]:
+        """Make room for all of the requests; return the operations that send them.
+
+        Raises:
+            FollowerStateChangeQueueFull: a broker's queue does not take its requests.
+        """
+        counts = Counter(broker for broker, _ in requests)
+        for broker in sorted(counts):
+            await self.make_room(broker, counts[broker])
+        return [self.operation(broker, request) for broker, request in requests]
 
     async def make_room(self, broker_id: NodeId, count: int) -> None:
         """Shrink the queue if it does not take so many more requests.

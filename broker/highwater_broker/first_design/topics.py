@@ -18,7 +18,11 @@ from highwater_core.admin_messages import TopicResult
 from highwater_core.assignments import Assignment
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.first_design_znodes import StateChange, StateChangeRequest
+from highwater_core.first_design_znodes import (
+    StateChange,
+    StateChangeRequest,
+    reassigned_topic_path,
+)
 from highwater_core.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicPartition
 from highwater_core.messages import NewTopic
 from highwater_core.ports import (
@@ -56,6 +60,7 @@ from highwater_core.znodes import (
 
 MAX_ATTEMPTS = 20
 """To delete a topic whose znodes change meanwhile."""
+Requests = list[tuple[NodeId, StateChangeRequest]]
 ANY_EPOCH = LeaderEpoch(2**31 - 1)
 """The epoch of a close-replica where the partition's own cannot be read."""
 
@@ -177,19 +182,16 @@ class TopicWork:
             assignment=[list(replicas) for replicas in assignment],
         )
 
-    async def _sent(self, requests: Sequence[tuple[NodeId, StateChangeRequest]]) -> list[CreateOp]:
+    async def _sent(self, requests: Requests) -> list[CreateOp]:
         """Make room for the requests; return the operations that send them.
 
         Raises:
             Refused: a broker's queue is full.
         """
-        counts = Counter(broker for broker, _ in requests)
         try:
-            for broker in sorted(counts):
-                await self._queues.make_room(broker, counts[broker])
+            return await self._queues.operations(requests)
         except FollowerStateChangeQueueFull as full:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"{type(full).__name__}: {full}") from None
-        return [self._queues.operation(broker, request) for broker, request in requests]
 
     # ------------------------------------------------------------ deletion
 
@@ -204,8 +206,9 @@ class TopicWork:
         for _ in range(MAX_ATTEMPTS):
             doomed = await self._paths_below(topic_path(name))
             requests, versions = await self._closing(name)
-            if await self._session.get().exists(topic_config_path(name)) is not None:
-                doomed.append(topic_config_path(name))
+            for beside in (topic_config_path(name), reassigned_topic_path(name)):
+                if await self._session.get().exists(beside) is not None:
+                    doomed += await self._paths_below(beside)
             operations: list[MultiOp] = [
                 DeleteOp(path, versions.get(path, ANY_VERSION)) for path in doomed
             ]
@@ -235,25 +238,24 @@ class TopicWork:
             level = below
         return found[::-1]
 
-    async def _closing(
-        self, name: str
-    ) -> tuple[list[tuple[NodeId, StateChangeRequest]], dict[str, int]]:
-        """Return the requests that close the topic's replicas, and the versions of the states.
+    async def _closing(self, name: str) -> tuple[Requests, dict[str, int]]:
+        """Return the requests that close the topic's replicas, and the versions of the znodes read.
 
-        Each request has its partition's epoch, which counts while the state has that version.
+        The replicas are all there are, and each request has its partition's epoch, while the
+        znodes have these versions.
 
         Raises:
             Refused: there is no such topic, or its assignment cannot be read.
         """
         try:
-            data, _ = await self._session.get().get(topic_path(name))
+            data, stat = await self._session.get().get(topic_path(name))
             assignment = decode_topic(data, name).assignment
         except NoNode:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic") from None
         except MalformedZnode as fault:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault)) from None
-        requests: list[tuple[NodeId, StateChangeRequest]] = []
-        versions: dict[str, int] = {}
+        requests: Requests = []
+        versions = {topic_path(name): stat.node_version}
         for at, replicas in assignment.items():
             epoch = LeaderEpoch(0)
             path = partition_state_path(at)

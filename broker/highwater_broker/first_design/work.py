@@ -11,7 +11,7 @@ from highwater_core.ports import CoordinationEvent, CoordinationEventKind
 from highwater_core.runtime import Runtime
 from highwater_core.znodes import BROKER_IDS, TOPICS, is_id
 
-_STATE_NAME = "state"
+_OF_PARTITION = (LEADER_NAME, "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,15 @@ def work_of(event: CoordinationEvent, own_queue: str) -> Work | None:
         return of_children.get(event.path)
     if event.kind is not CoordinationEventKind.NODE_CHANGED:
         return None
-    if not event.path.startswith(f"{TOPICS}/"):
-        return None
-    match event.path.removeprefix(f"{TOPICS}/").split("/"):
-        case [topic]:
+    match event.path.split("/"):
+        case [_, "brokers", "topics", topic]:
             return TopicAgain(topic)
-        case [topic, "partitions", number, name] if name in (LEADER_NAME, _STATE_NAME):
-            return PartitionAgain(TopicPartition(topic, int(number))) if is_id(number) else None
+        case [_, "brokers", "topics", topic, "partitions", number, name] if name in _OF_PARTITION:
+            return _partition_again(topic, number)
+        case [_, "brokers", "partitions_reassigned", topic, number]:
+            return _partition_again(topic, number)
     return None
+
+
+def _partition_again(topic: str, number: str) -> Work | None:
+    return PartitionAgain(TopicPartition(topic, int(number))) if is_id(number) else None

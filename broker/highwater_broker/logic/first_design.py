@@ -81,6 +81,21 @@ def may_run(
     return anyone and not any(member in live for member in isr)
 
 
+def may_lead_unclean(
+    broker_id: NodeId,
+    assigned_replicas: Collection[NodeId],
+    adding: Collection[NodeId],
+    live: Collection[NodeId],
+) -> bool:
+    """Return whether a replica outside the ISR may lead, where unclean elections are allowed.
+
+    One that a move adds may be empty: it leaves the lead to those that were there before it.
+    """
+    return broker_id not in adding or not any(
+        each in live and each not in adding for each in assigned_replicas
+    )
+
+
 def get_new_epoch(written: LeaderEpoch, known: LeaderEpoch) -> LeaderEpoch:
     """Return the epoch of a leader that takes over.
 

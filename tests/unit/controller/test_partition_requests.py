@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highwater_controller import partition_requests, topic_requests
-from highwater_core import topic_plans, znodes
+from highwater_controller import topic_requests
+from highwater_core import partition_plans, topic_plans, znodes
 from highwater_core.admin_messages import (
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
@@ -217,7 +217,7 @@ def test_the_answer_waits_for_the_leaders_as_long_as_the_client_does(two):
 
 def test_one_request_adds_a_bounded_number_of_partitions(two, monkeypatch):
     two.create_topic("u", (0,))
-    for module in (topic_plans, partition_requests):
+    for module in (topic_plans, partition_plans):
         monkeypatch.setattr(module, "MAX_PARTITION_COUNT", 5)
     for options in ({"validate_only": True}, {}):
         outcomes = expand(two, NewPartitions("t", 5), NewPartitions("u", 4), **options)

@@ -1,5 +1,6 @@
 """How a partition's replicas are moved from brokers to brokers. Pure.
 
+A controller moves them, or under preset v2 the partition's leader: both decide here.
 A partition under reassignment is assigned to all of its replicas, with added and removing ones; the
 target's come first. The target is all but the removing ones.
 Source: KIP-455 and Kafka's onPartitionReassignment; docs/explanation/replication.md,
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from highwater_controller.logic.leadership_change import Brokers
 from highwater_core.ids import NodeId
 from highwater_core.topic_znode import Reassignment
 from highwater_core.znodes import MAX_REPLICAS
+
+Brokers = tuple[NodeId, ...]
 
 NOT_REASSIGNED = Reassignment()
 
