@@ -326,26 +326,17 @@ class Partition(Replica):
                 role.followers[broker] = replace(role.followers[broker], last_caught_up_ms=NEVER_MS)
             self._propose(role, isr, "took over")
 
-    # ------------------------------------------------------------ leader: moved replicas
-
     def take_assigned(self, replicas: tuple[NodeId, ...]) -> None:
         """Know these as the assigned replicas, in the same role and epoch.
 
-        A leader takes added ones for followers at once; one that is no longer assigned stays a
-        follower until it is certainly out of the ISR.
+        A leader takes added ones for followers at once.
         """
         self.assigned_replicas = replicas
         role = self.role
-        if not isinstance(role, Leading):
-            return
-        others = [broker for broker in replicas if broker != self.broker_id]
-        for broker in [each for each in role.followers if each not in others]:
-            if not role.is_in_maximal_isr(broker):
-                del role.followers[broker]
-        for broker in others:
-            role.followers.setdefault(broker, FollowerProgress())
-        if self.maybe_advance_high_watermark():
-            self.changed()
+        if isinstance(role, Leading):
+            role.take_followers([broker for broker in replicas if broker != self.broker_id])
+            if self.maybe_advance_high_watermark():
+                self.changed()
 
     def adopt_written_isr(self, isr: tuple[NodeId, ...], partition_epoch: PartitionEpoch) -> bool:
         """Adopt the ISR that the state has in this epoch; return whether it is news.
@@ -455,12 +446,11 @@ class Partition(Replica):
 
         Return whether it rose. Before KAFKA-13091 nobody looked: the next record or fetch did it.
         """
-        if not self._context.toggles.raise_high_watermark_on_isr_answer:
+        may_look = self._context.toggles.raise_high_watermark_on_isr_answer
+        if not may_look or not self.maybe_advance_high_watermark():
             return False
-        is_raised = self.maybe_advance_high_watermark()
-        if is_raised:
-            self.changed()
-        return is_raised
+        self.changed()
+        return True
 
     def maybe_advance_high_watermark(self) -> bool:
         """Raise the high watermark as far as the replicas that must have a record have it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from highwater_broker.logic.isr import FollowerProgress
@@ -57,7 +58,7 @@ class PendingIsr:
 class Leading:
     """This broker leads.
 
-    Invariant: followers has exactly the other assigned replicas.
+    Invariant: followers has the other assigned replicas, and members of the ISR that were assigned.
     """
 
     first_epoch: LeaderEpoch
@@ -91,6 +92,14 @@ class Leading:
     def is_in_maximal_isr(self, broker_id: NodeId) -> bool:
         """Return whether the broker is in the ISR or in the one that is proposed (KIP-497)."""
         return self.in_sync.may_include(broker_id)
+
+    def take_followers(self, others: Sequence[NodeId]) -> None:
+        """Have these as followers; another one stays until it is certainly out of the ISR."""
+        for broker in [each for each in self.followers if each not in others]:
+            if not self.is_in_maximal_isr(broker):
+                del self.followers[broker]
+        for broker in others:
+            self.followers.setdefault(broker, FollowerProgress())
 
     def propose(self, proposal: IsrProposal) -> None:
         """Make the change pending; there is none so far."""
