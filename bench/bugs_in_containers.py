@@ -27,10 +27,12 @@ from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.plans.in_containers import Unsupported, run_in_containers
 from highwater_chaos.plan import Plan
-from highwater_checker.verdict import Outcome
+from highwater_checker.verdict import Outcome, Verdict
 
 BEGIN_MARK = "<!-- bench bugs: begin -->"
 END_MARK = "<!-- bench bugs: end -->"
+MOST_WORDS = 160
+"""Characters of a reason in the table."""
 COLUMNS = ("row", "bug", "shown", "with every fix passed", "why not")
 
 
@@ -132,8 +134,14 @@ def run_once(bug: Bug, plan: Plan, folder: RunFolder, screen: Screen, *, is_twin
     found = BugRun(number, is_twin, result.verdict.outcome, named, took_s)
     if found.is_right(bug):
         return found
-    why = "; ".join((*result.notes, *result.verdict.reasons)) or "no invariant was violated"
-    return replace(found, why=why.splitlines()[0])
+    return replace(found, why=why_not(result.verdict))
+
+
+def why_not(verdict: Verdict) -> str:
+    """Return why a run is not what its plan is to show, in one line."""
+    unmet = [f"{each.name}: {each.evidence}" for each in verdict.requirements if not each.met]
+    reasons = [*map(str, verdict.findings), *unmet, "no invariant was violated"]
+    return reasons[0].splitlines()[0][:MOST_WORDS]
 
 
 def _in_words(run: BugRun) -> str:

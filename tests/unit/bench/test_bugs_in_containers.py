@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.bugs_in_containers import BugRun, BugRuns, read_runs, table_rows
-from highwater_checker.verdict import Outcome
+from bench.bugs_in_containers import BugRun, BugRuns, read_runs, table_rows, why_not
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 FAIL, PASS, UNKNOWN = Outcome.FAIL, Outcome.PASS, Outcome.UNKNOWN
 
@@ -42,6 +43,24 @@ def test_a_row_counts_what_its_bug_breaks_and_twins_that_pass(
     runs: list[BugRun], cells: list[str]
 ) -> None:
     assert table_rows(runs) == [["1", "KAFKA-1211", *cells]]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [
+        (Verdict(PASS, (CheckResult("I1", 0, ()),), ()), "no invariant was violated"),
+        (
+            Verdict(UNKNOWN, (), (Requirement("done: kill", False, "missed: nobody\nis that"),)),
+            "done: kill: missed: nobody",
+        ),
+        (
+            Verdict(FAIL, (CheckResult("I3", 1, (Finding("I3", "they differ"),)),), ()),
+            str(Finding("I3", "they differ")),
+        ),
+    ],
+)
+def test_a_run_that_shows_something_else_says_why(verdict: Verdict, why: str) -> None:
+    assert why_not(verdict) == why
 
 
 def test_runs_are_kept_in_a_file_and_added_to(tmp_path: Path) -> None:
