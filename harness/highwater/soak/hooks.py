@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
 from highwater.errors import HarnessError
+from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry
 from highwater_checker.verdict import Outcome
 
@@ -43,7 +44,11 @@ class Hooks:
         Raises:
             HarnessError: it is no http or https address.
         """
-        if self.webhook and urlsplit(self.webhook).scheme not in ("http", "https"):
+        try:
+            scheme = urlsplit(self.webhook).scheme
+        except ValueError:  # as of http://[::1
+            scheme = ""
+        if self.webhook and scheme not in ("http", "https"):
             raise HarnessError(f"--webhook {self.webhook!r}: an http or https address is needed")
 
     def tell(self, soak: Path, entry: Entry, say: Callable[[str], None]) -> None:
@@ -62,7 +67,7 @@ class Hooks:
         try:
             with urllib.request.urlopen(request, timeout=WITHIN_S):  # noqa: S310
                 pass
-        except (urllib.error.URLError, OSError) as error:
+        except (OSError, HTTPException) as error:  # the latter: its answer is no HTTP
             say(f"the webhook did not take the finding: {error}")
 
     def _call(self, body: bytes, say: Callable[[str], None]) -> None:
@@ -79,5 +84,5 @@ class Hooks:
 
 def command_again(soak: Path, entry: Entry) -> str:
     """Return the command that runs an entry's plan again."""
-    plan = soak / "plans" / f"{entry.number:05}.json"
+    plan = SoakFolder(soak).plan_path(entry.number)
     return f"highwater run {plan} --world docker --client {entry.client.value}"

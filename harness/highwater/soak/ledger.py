@@ -27,7 +27,7 @@ class Repeat(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """A plan that was run to its verdict, or could not be.
 
-    run: its folder's name, "" without one. is_whole: whether the folder has all its evidence.
+    run: its folder's name, "" without one.
     began: UTC. took_s: with the runs that repeat it. load: the machine's load average at its end.
     invariants: those that were violated. reasons: the verdict's first ones.
     simulated: what the same plan showed in virtual time, "" where it was not run there.
@@ -50,7 +50,6 @@ class Entry(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     again: tuple[Repeat, ...] = ()
     simulated: str = ""
-    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +121,16 @@ class Ledger:
 def counts_of(entries: Sequence[Entry]) -> dict[Outcome, int]:
     """Return how many plans had each verdict."""
     return {outcome: sum(each.outcome is outcome for each in entries) for outcome in Outcome}
+
+
+def verdict_of(entries: Sequence[Entry], *, was_stopped: bool = False) -> Outcome:
+    """Return FAIL if a plan failed, else PASS where more plans passed than prove nothing.
+
+    A soak that ended before its time is unknown.
+    """
+    counts = counts_of(entries)
+    if counts[Outcome.FAIL]:
+        return Outcome.FAIL
+    if was_stopped or counts[Outcome.PASS] <= counts[Outcome.UNKNOWN]:
+        return Outcome.UNKNOWN
+    return Outcome.PASS

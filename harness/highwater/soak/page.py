@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 from highwater.soak.draws import SoakSettings
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
-from highwater.soak.ledger import Entry, counts_of
+from highwater.soak.ledger import Entry, counts_of, verdict_of
 from highwater_chaos.words import counted
 from highwater_checker.verdict import Outcome
 
@@ -48,6 +48,7 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         name=folder.path.name,
         settings=settings,
         counts=counts_of(entries),
+        verdict=verdict_of(entries).value,
         hours=sum(entry.took_s for entry in entries) / 3600,
         faults=sum(entry.faults for entry in entries),
         acknowledged=sum(entry.acknowledged for entry in entries),

@@ -52,18 +52,19 @@ def prune(run: Path) -> None:
             path.unlink()
 
 
+def is_whole(run: Path) -> bool:
+    """Return whether the run's folder is there with all its evidence."""
+    return run.is_dir() and not (run / SUMS).exists()
+
+
 def may_be_pruned(runs: Path, entries: Sequence[Entry]) -> list[Path]:
     """Return whole folders of which the least is lost, the first one first.
 
     Runs that were interrupted, then unknown ones, the oldest first. A failed run is never pruned.
     """
     known = {run for entry in entries for run in (entry.run, *(r.run for r in entry.again))}
-    interrupted = sorted(
-        path for path in runs.iterdir() if path.name not in known and not (path / SUMS).exists()
-    )
+    interrupted = sorted(path for path in runs.iterdir() if path.name not in known)
     unknown = [
-        runs / entry.run
-        for entry in entries
-        if entry.run and entry.outcome is Outcome.UNKNOWN and (runs / entry.run).is_dir()
+        runs / entry.run for entry in entries if entry.run and entry.outcome is Outcome.UNKNOWN
     ]
-    return [*interrupted, *(path for path in unknown if not (path / SUMS).exists())]
+    return [path for path in (*interrupted, *unknown) if is_whole(path)]

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from highwater.errors import HarnessError
 from highwater.runs.plans.outcome import PlanResult
 from highwater.soak.draws import Drawn, SoakSettings, draw
 from highwater.soak.folder import SoakFolder
-from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of
+from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of, verdict_of
 from highwater.soak.pruning import may_be_pruned, prune, size_of
 from highwater.soak.status import Doing, Status, read_status, write_status
 from highwater_checker.requirements import acknowledged_in
@@ -146,9 +148,13 @@ class Soak:
                 return why
             drawn = draw(self._settings, self._ledger.next_number())
             self._folder.write_plan(drawn)
+            began_s = self._world.now_s()
             entry = self._entry_of(drawn)
             self._ledger.add(entry)
-            if entry.run and entry.outcome is Outcome.PASS:
+            if entry.outcome is Outcome.FAIL:
+                entry = self._pursued(drawn, entry, began_s)
+                self._ledger.add(entry)
+            elif entry.run and entry.outcome is Outcome.PASS:
                 prune(self._folder.runs / entry.run)
             self._write(Doing.RUNNING, "")
             self._ended(entry)
@@ -157,16 +163,11 @@ class Soak:
     # ------------------------------------------------------------ one plan
 
     def _entry_of(self, drawn: Drawn) -> Entry:
-        """Run the plan, and a failed one again, and return its entry."""
+        """Run the plan once, and return its entry."""
         began, began_s = self._world.utc(), self._world.now_s()
         result, why = self._run_once(drawn)
         run = self._run if (self._folder.runs / self._run).is_dir() else ""
         outcome = Outcome.UNKNOWN if result is None else result.verdict.outcome
-        again: list[Repeat] = []
-        simulated = ""
-        if outcome is Outcome.FAIL:
-            simulated = self._world.simulate(drawn)
-            again = [self._repeated(drawn) for _ in range(self._limits.again)]
         topology = drawn.plan.topology
         return Entry(
             number=drawn.number,
@@ -184,10 +185,17 @@ class Soak:
             acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
             invariants=() if result is None else _invariants(result),
             reasons=_first(why),
-            again=tuple(again),
-            simulated=simulated,
-            is_whole=outcome is not Outcome.PASS and bool(run),
         )
+
+    def _pursued(self, drawn: Drawn, entry: Entry, began_s: float) -> Entry:
+        """Return a failed plan's entry with what virtual time and further runs show.
+
+        Ordering: the entry itself is on the disk before. A kill in between costs no finding.
+        """
+        simulated = self._world.simulate(drawn)
+        again = tuple(self._repeated(drawn) for _ in range(self._limits.again))
+        took_s = round(self._world.now_s() - began_s, 1)
+        return msgspec.structs.replace(entry, simulated=simulated, again=again, took_s=took_s)
 
     def _run_once(self, drawn: Drawn) -> tuple[PlanResult | None, tuple[str, ...]]:
         """Return the run's result and reasons; None where it has no verdict."""
@@ -217,8 +225,9 @@ class Soak:
         for folder in may_be_pruned(runs, self.entries):
             if size <= keep:
                 break
+            size -= size_of(folder)
             prune(folder)
-            size = size_of(runs)
+            size += size_of(folder)
         if size <= keep:
             return ""
         return f"failed runs take {size / 2**30:.1f} GiB, and {keep / 2**30:.1f} GiB are allowed"
@@ -242,19 +251,6 @@ class Soak:
             updated=self._world.utc(),
         )
         write_status(self._folder.status, status)
-
-
-def verdict_of(entries: list[Entry], *, was_stopped: bool = False) -> Outcome:
-    """Return FAIL if a plan failed, else PASS where more plans passed than prove nothing.
-
-    A soak that ended before its time is unknown.
-    """
-    counts = counts_of(entries)
-    if counts[Outcome.FAIL]:
-        return Outcome.FAIL
-    if was_stopped or counts[Outcome.PASS] <= counts[Outcome.UNKNOWN]:
-        return Outcome.UNKNOWN
-    return Outcome.PASS
 
 
 def _invariants(result: PlanResult) -> tuple[str, ...]:

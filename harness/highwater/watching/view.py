@@ -13,6 +13,7 @@ import msgspec
 
 from highwater.report.observation import active_controller
 from highwater.runs.chaos.acting import acting_faults
+from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry, read_entries
 from highwater.soak.status import Status, read_status
 from highwater_chaos.words import say_fault
@@ -72,11 +73,12 @@ class View(msgspec.Struct, frozen=True):
 
 def read_view(folder: Path) -> View:
     """Return the present state of the run in the folder, or of the soak's present run."""
-    status = read_status(folder / "status.json")
+    soak = SoakFolder(folder)
+    status = read_status(soak.status)
     if status is None:
         return view_of(folder)
-    entries, _ = read_entries(folder / "done.jsonl")
-    view = view_of(folder / "runs" / status.run)
+    entries, _ = read_entries(soak.ledger)
+    view = view_of(soak.runs / status.run)
     last = tuple(reversed(entries[-ENTRIES_SHOWN:]))
     return msgspec.structs.replace(view, soak=status, last=last)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -81,7 +82,27 @@ def test_who_does_not_listen_is_told_of_and_no_more(
     assert said[1] == "the command for findings ended with 3"
 
 
-@pytest.mark.parametrize("address", ["ftp://x", "file:///etc/passwd", "example.org"])
+def test_a_webhook_whose_answer_is_no_http_is_told_of_and_no_more() -> None:
+    """Found: it ended the soak."""
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(65_536)
+                peer.sendall(b"220 mail.example.org ready\r\n")
+
+        thread = Thread(target=answer)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        Hooks(address).tell(Path("a"), entry(Outcome.FAIL), said.append)
+        thread.join()
+    assert len(said) == 1
+    assert "did not take the finding" in said[0]
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "ftp://x", "file:///etc/passwd", "example.org"])
 def test_an_address_that_is_no_webhook_is_refused_at_once(address: str) -> None:
     with pytest.raises(HarnessError, match="http or https"):
         Hooks(address)

@@ -14,7 +14,7 @@ from highwater.soak.draws import Drawn, SoakSettings
 from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry, read_entries
 from highwater.soak.page import write_page
-from highwater.soak.pruning import SUMS
+from highwater.soak.pruning import SUMS, is_whole
 from highwater.soak.running import CouldNotRun, Limits, Soak
 from highwater.soak.status import Doing, read_status
 from highwater_checker.finding import CheckResult, Finding
@@ -137,7 +137,8 @@ def test_a_failed_plan_is_run_again_and_keeps_everything(story: Story) -> None:
     assert machine.plans == [1, 2, 2, 2, 3]
     entry = story.soak.entries[1]
     assert (entry.outcome, [each.outcome for each in entry.again]) == (FAIL, [FAIL, PASS])
-    assert (entry.invariants, entry.simulated, entry.is_whole) == (("I1",), "nothing", True)
+    assert (entry.invariants, entry.simulated) == (("I1",), "nothing")
+    assert is_whole(story.folder.runs / entry.run)
     assert story.whole() == 2  # the run, and the one that repeats it and fails
 
 
@@ -162,6 +163,16 @@ def test_after_a_kill_it_goes_on_behind_the_last_plan_that_ended(story: Story) -
     assert machine.plans == [2, 3, 4]
     assert machine.removed == [killed.run]
     assert [entry.number for entry in story.soak.entries] == [1, 2, 3, 4]
+
+
+def test_a_kill_while_a_failed_plan_is_run_again_costs_no_finding(story: Story) -> None:
+    """Found: its entry was written after the repeats, and its evidence then gave way first."""
+    with pytest.raises(Killed):
+        story.go(FakeMachine(FAIL, Killed()), 4)
+    assert story.go(FakeMachine(), 2, keep_bytes=EVIDENCE + 800) is FAIL
+    (failed,) = [entry for entry in story.soak.entries if entry.outcome is FAIL]
+    assert (failed.number, failed.again) == (1, ())
+    assert is_whole(story.folder.runs / failed.run)
 
 
 @pytest.mark.parametrize(
