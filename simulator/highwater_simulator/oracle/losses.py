@@ -44,3 +44,12 @@ def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) 
         shadow.held_end <= offset and (shadow.cut_from is None or shadow.cut_from > offset)
         for shadow in shadows.values()
     )
+
+
+def lost_too(excuses: list[Excuse], high_watermark: int, at_ns: int) -> None:
+    """Excuse what a leader commits and serves that the last loss has deposed, and that does not
+    know it at that time."""
+    last = excuses[-1]
+    if high_watermark > last.start_offset:
+        end_offset = max(last.end_offset, high_watermark)
+        excuses[-1] = last._replace(end_offset=end_offset, at_ns=at_ns)

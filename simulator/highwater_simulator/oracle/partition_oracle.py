@@ -17,7 +17,7 @@ from highwater_core.ids import NO_TOPIC_ID, NodeId, TopicPartition, node_name
 from highwater_core.znodes import MAX_REPLICAS, PartitionLeadership
 from highwater_simulator.oracle.batches import Batch, Chain, is_sound
 from highwater_simulator.oracle.compaction import CommittedRecords, originals_of
-from highwater_simulator.oracle.losses import Excuse, is_excused
+from highwater_simulator.oracle.losses import Excuse, is_excused, lost_too
 from highwater_simulator.oracle.offsets_told import OffsetsTold
 from highwater_simulator.oracle.shadow import ReplicaShadow
 
@@ -158,22 +158,23 @@ class PartitionOracle:
                 high_watermark,
             )
         if shadow.log_end_offset not in (end_offset, None):
-            self._report(
-                "I4",
-                f"broker {broker} takes {end_offset} for its log end; its disk says "
-                f"{shadow.log_end_offset}",
-                end_offset,
-            )
+            on_disk = shadow.log_end_offset
+            what = f"broker {broker} takes {end_offset} for its log end; its disk says {on_disk}"
+            self._report("I4", what, end_offset)
         self._check_epochs(broker, partition, shadow)
         if isinstance(partition.role, Leading):
             self._check_leader(broker, partition, partition.role, shadow)
-        elif self.committed.end_offset < high_watermark <= end_offset and not self.excuses:
-            self._report(
-                "I4",
-                f"broker {broker} has high watermark {high_watermark}; no leader had more than "
-                f"{self.committed.end_offset}",
-                high_watermark,
-            )
+        elif self.committed.end_offset < high_watermark <= end_offset:
+            self._check_beyond_committed(broker, high_watermark)
+
+    def _check_beyond_committed(self, broker: int, high_watermark: int) -> None:
+        """I4: of more than is committed only those have heard who know what was lost lawfully."""
+        if self.excuses:
+            lost_too(self.excuses, high_watermark, self._stamp_ns())
+            return
+        most = f"no leader had more than {self.committed.end_offset}"
+        what = f"broker {broker} has high watermark {high_watermark}; {most}"
+        self._report("I4", what, high_watermark)
 
     def _check_epochs(self, broker: int, partition: Partition, shadow: ReplicaShadow) -> None:
         """I10: the epoch cache fits the batches."""
@@ -236,18 +237,18 @@ class PartitionOracle:
                 self._check_new_leader(broker)
                 self._told.epoch_begun(partition.leader_epoch, self.committed.end_offset)
         if high_watermark < self._led_to[broker]:
-            self._report(
-                "I4",
-                f"leader {broker}: its high watermark fell from {self._led_to[broker]} to "
-                f"{high_watermark} within epoch {partition.leader_epoch}",
-                high_watermark,
+            fell = f"fell from {self._led_to[broker]} to {high_watermark}"
+            what = (
+                f"leader {broker}: its high watermark {fell} within epoch {partition.leader_epoch}"
             )
+            self._report("I4", what, high_watermark)
         self._led_to[broker] = high_watermark
         if is_current and leadership is not None:
             outside = [b for b in leadership.isr if b != broker and not role.is_in_maximal_isr(b)]
             if outside:
                 self._report("I5", f"leader {broker} does not wait for {outside}, in the ISR")
         if self.is_outlived(partition.leader_epoch):
+            lost_too(self.excuses, high_watermark, self._stamp_ns())
             return
         self._check_committed_prefix(broker, shadow, high_watermark, is_current=is_current)
         if high_watermark > self.committed.end_offset:

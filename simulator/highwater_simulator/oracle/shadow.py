@@ -269,7 +269,7 @@ class ReplicaShadow:
         node, durable = self._disk.find(path), self._disk.durable_file(path)
         if not isinstance(node, FileNode) or durable is None:
             return 0
-        if durable is not node and durable.synced_size < len(durable.content):
+        if durable is not node and _synced_as_told(durable, incarnation) < len(durable.content):
             return 0
         return _synced_as_told(node, incarnation)
 
