@@ -50,6 +50,7 @@ from highwater_checker.requirements import (
     histories_are_whole,
     nodes_answered,
     reads_have_logs,
+    replicas_were_in_sync,
     replicas_were_read,
     starts_are_the_runs_own,
 )
@@ -313,6 +314,7 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
     yield enough_was_acknowledged(promises, len(evidence.sends.acknowledged))
     if evidence.final_look is not None:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
+        yield replicas_were_in_sync(logs.lagging)
         yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
         yield reads_have_logs(_read_without_a_log(evidence))
         yield from acknowledged_is_committed(

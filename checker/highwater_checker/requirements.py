@@ -15,6 +15,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
 COMMITTED = "every acknowledged record was committed at the end"
+IN_SYNC = "every replica was in the ISR at the end"
 COMPARED = "every record that was read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
 _ENOUGH = re.compile("at least [0-9]+ records were acknowledged")
@@ -58,6 +59,16 @@ def replicas_were_read(
         f"{sum(at in read for at in expected)} partitions were, of {len(expected)} promised; "
         f"not read: {not_read}",
     )
+
+
+def replicas_were_in_sync(lagging: Sequence[str]) -> Requirement:
+    """Return whether every required replica was in the ISR at the end.
+
+    One that was not may have lost its newest records, or not have fetched them: nobody can tell.
+
+    lagging: those that were not.
+    """
+    return Requirement(IN_SYNC, not lagging, f"not in it: {list(lagging)}")
 
 
 def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Iterator[Requirement]:

@@ -96,10 +96,20 @@ class ReplicaLog:
     log_start_offset: int = 0
     is_compacted: bool = False
     """Whether its topic is: records may be gone that newer ones of their keys succeed."""
+    is_in_sync: bool = True
+    """Whether it was in the ISR at the end: one that was not may lack the newest records."""
 
     @property
     def log_end_offset(self) -> int:
         return self.batches[-1].next_offset if self.batches else self.log_start_offset
+
+    def must_hold(self, offset: int) -> bool:
+        """Return whether a committed record of the offset must be in the log.
+
+        Retention removed what is below its start. Out of the ISR it need not have fetched all.
+        """
+        is_due = self.is_in_sync or offset < self.log_end_offset
+        return is_due and offset >= self.log_start_offset
 
 
 def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...]:

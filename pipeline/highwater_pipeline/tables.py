@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 15
+DATA_VERSION = 16
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1
@@ -277,6 +277,7 @@ REPLICAS = Table(
         "high_watermark": _LONG,  # in the final look; -1 of a replica that checks leave out
         "log_start_offset": _LONG,
         "log_end_offset": _LONG,  # of the log that was read
+        "in_sync": _BOOLEAN,  # in the final look's ISR; null of a replica that checks leave out
         "batches": _LONG,
         "damage": _STRING,  # why the log did not decode; null when it did
     },

@@ -101,6 +101,7 @@ from tests.pipeline.tampering_logs import (
     beginning_at,
     holding,
     holding_offsets,
+    left_over,
     losing,
     moved_as_its_leader_did,
     named,
@@ -174,6 +175,14 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     "lost-by-a-disk": (losing(0), PASS),
     "lost-below-what-a-disk-lost": (losing(1), FAIL),
     "lost-without-an-excuse": (losing(None), FAIL),
+    "left-over-from-a-move": (
+        first_then(
+            left_over(assigned=(0,), isr=(0,)), promising(topics=(PromisedTopic("t", 1, 1),))
+        ),
+        PASS,
+    ),
+    "in-the-isr-and-not-assigned": (left_over(assigned=(0,), isr=(0, 1)), FAIL),
+    "assigned-and-not-in-the-isr": (left_over(assigned=(0, 1), isr=(0,)), UNKNOWN),
     "excused-cut-off": (having(EXCUSED.name, b"["), UNKNOWN),
     "node-without-a-trace": (lacking("trace/broker-1-1.jsonl"), UNKNOWN),
     "producer-without-a-history": (lacking("history/p0.jsonl"), UNKNOWN),

@@ -15,7 +15,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
 )
 from highwater_core.events import EventKind
-from highwater_core.ids import Offset, TopicPartition
+from highwater_core.ids import NodeId, Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_wire.kafka.compacted_batch import empty_batch
 from highwater_wire.kafka.record_batch import CRC_START, build_batch
@@ -81,6 +81,19 @@ def holding(batch: bytes) -> Callable[[Path], None]:
     def tamper(folder: Path) -> None:
         for node in BROKERS:
             segment(folder, node).write_bytes(batch)
+
+    return tamper
+
+
+def left_over(assigned: tuple[int, ...], isr: tuple[int, ...]) -> Callable[[Path], None]:
+    """Broker 1's log is empty, as it says; both know of these assigned replicas and this ISR."""
+    brokers = {"assigned_replicas": tuple(map(NodeId, assigned)), "isr": tuple(map(NodeId, isr))}
+    empty = {"high_watermark": Offset(0), "log_end_offset": Offset(0)}
+
+    def tamper(folder: Path) -> None:
+        led, left = look_with(**brokers).nodes[0], look_with(**brokers, **empty).nodes[1]
+        looked(folder, Look(99, {0: led, 1: left}))
+        segment(folder, 1).write_bytes(b"")
 
     return tamper
 

@@ -20,7 +20,8 @@ def check_acknowledged_records(
     """Find acknowledged records that a replica lacks or has at another offset.
 
     duplicates.py checks for records that are there twice. Records below a replica's
-    log_start_offset were removed by retention and are not required. In a compacted topic a record
+    log_start_offset were removed by retention and are not required. A replica out of the ISR need
+    not have the records from its log end on: it had not fetched them. In a compacted topic a record
     may be gone if the replica has a newer one of its key below the high watermark.
     Source: docs/explanation/replication.md, "Invariants", I1.
     """
@@ -36,7 +37,7 @@ def check_acknowledged_records(
         for ack in acknowledged:
             if (ack.topic, ack.partition) != (replica.topic, replica.partition):
                 continue
-            if ack.offset < replica.log_start_offset:
+            if not replica.must_hold(ack.offset):
                 continue
             examined += 1
             found = values.get(ack.offset)

@@ -101,7 +101,7 @@ def _differences(
         is_of_replica = place[:2] == (replica.topic, replica.partition)
         if place not in held and is_succeeded(event.key.encode(), place[2], newest):
             continue
-        is_required = is_of_replica and place[2] >= replica.log_start_offset
+        is_required = is_of_replica and replica.must_hold(place[2])
         if is_required and held.get(place) != event.value:
             what = Wording.READ_AND_GONE.filled(
                 value=event.value, broker=replica.broker_id, held=held.get(place)

@@ -28,11 +28,13 @@ from highwater_core.messages import ReplicaSnapshot
 class ReplicaLogs:
     """by_partition: logs of the partitions with a leader, by broker.
     damage: logs that do not decode, though their brokers had stopped cleanly.
-    missing: replicas that must be read and are not in by_partition, as partition@broker."""
+    missing: replicas that must be read and are not in by_partition, as partition@broker.
+    lagging: replicas that must be read and were not in the ISR, likewise."""
 
     by_partition: dict[TopicPartition, tuple[ReplicaLog, ...]]
     damage: tuple[Finding, ...]
     missing: tuple[str, ...]
+    lagging: tuple[str, ...] = ()
 
     def all(self) -> list[ReplicaLog]:
         """Return every log that was read, by partition, then broker."""
@@ -48,10 +50,12 @@ class AskedReplicas:
     """Replicas of one partition.
 
     brokers: those whose logs a verdict needs.
+    isr: as the leader told.
     hosted: their snapshots, with others' where these are compared too.
     """
 
     brokers: tuple[int, ...]
+    isr: tuple[int, ...]
     hosted: Mapping[int, ReplicaSnapshot]
 
 
@@ -76,7 +80,9 @@ def asked_replicas(
 ) -> dict[TopicPartition, AskedReplicas]:
     """Return the required replicas of the compared topics, of partitions with a leader.
 
-    With only_in_sync, replicas out of the ISR are left out.
+    With only_in_sync, replicas out of the ISR are left out. A broker that is neither assigned nor
+    in the ISR promises nothing: what it keeps of a partition is left over from a move
+    (KAFKA-13972), and is not compared.
     """
     topics = compared_topics(promises)
     found: dict[TopicPartition, AskedReplicas] = {}
@@ -85,16 +91,23 @@ def asked_replicas(
             continue
         hosted = replicas_of(final_look, at)
         asked = tuple(map(int, hosted[leadership.leader].assigned_replicas))
+        isr = tuple(map(int, leadership.isr))
         if promises is not None and promises.only_in_sync:
-            asked = tuple(map(int, leadership.isr))
-            hosted = {broker: each for broker, each in hosted.items() if broker in asked}
-        found[at] = AskedReplicas(asked, hosted)
+            asked = isr
+        compared = {*asked, *isr}
+        hosted = {broker: each for broker, each in hosted.items() if broker in compared}
+        found[at] = AskedReplicas(asked, isr, hosted)
     return found
 
 
 def not_read(at: TopicPartition, asked: AskedReplicas, read: Collection[int]) -> list[str]:
     """Return the required replicas that are not in read, as partition@broker."""
     return [f"{at}@{broker}" for broker in asked.brokers if broker not in read]
+
+
+def not_in_sync(at: TopicPartition, asked: AskedReplicas) -> list[str]:
+    """Return the required replicas that are not in the ISR, as partition@broker."""
+    return [f"{at}@{broker}" for broker in asked.brokers if broker not in asked.isr]
 
 
 def read_replica_logs(
@@ -109,6 +122,7 @@ def read_replica_logs(
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
     damage: list[Finding] = []
     missing: list[str] = []
+    lagging: list[str] = []
     for at, asked in asked_replicas(final_look, promises).items():
         logs = []
         for broker, replica in asked.hosted.items():
@@ -125,11 +139,13 @@ def read_replica_logs(
                     high_watermark=replica.high_watermark,
                     log_start_offset=replica.log_start_offset,
                     is_compacted=is_compacted,
+                    is_in_sync=broker in asked.isr,
                 )
             )
         found[at] = tuple(logs)
         missing += not_read(at, asked, {log.broker_id for log in logs})
-    return ReplicaLogs(found, tuple(damage), tuple(missing))
+        lagging += not_in_sync(at, asked)
+    return ReplicaLogs(found, tuple(damage), tuple(missing), tuple(lagging))
 
 
 def _batches_of(

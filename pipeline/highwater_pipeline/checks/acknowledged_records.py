@@ -10,10 +10,12 @@ from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    WHERE_DUE,
     acknowledged_sends,
     held_records,
     is_promised,
     operation_text,
+    where_due,
     whole_replicas,
     without_succeeded,
 )
@@ -36,21 +38,20 @@ def run(tables: Tables) -> CheckFrames:
 
     Each record sent with acks=all is looked for on every replica of its partition. Below a
     replica's log_start_offset it may be gone: retention removed it. So may a record of a compacted
-    topic that a newer one of its key succeeds there. Records of a deleted topic are not looked for.
+    topic that a newer one of its key succeeds there. A replica out of the ISR may end before it.
+    Records of a deleted topic are not looked for.
     Source: docs/explanation/replication.md, "Invariants", I1;
     highwater_checker.invariants.acknowledged_records.
     """
     acknowledged = acknowledged_sends(tables).where(~fn.col("is_over"))
-    replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
+    replicas = whole_replicas(tables).select(*REPLICA, *WHERE_DUE)
     # Replicas also hold records sent with fewer acks: they are compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
     doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
     unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti").join(
         fn.broadcast(_asking_of_all(tables)), "run_id", "left_semi"
     )
-    expected = doubted.join(fn.broadcast(replicas), PARTITION).where(
-        fn.col("offset") >= fn.col("log_start_offset")
-    )
+    expected = where_due(doubted.join(fn.broadcast(replicas), PARTITION))
     held = where.doubted(held_records(tables)).withColumnRenamed("value", "held")
     findings = all_of(
         _not_held(tables, expected, held),

@@ -22,6 +22,8 @@ from highwater_pipeline.tables import (
 
 PARTITION = ["run_id", "topic", "partition"]
 REPLICA = [*PARTITION, "broker"]
+WHERE_DUE = ["log_start_offset", "log_end_offset", "in_sync"]
+"""Columns of REPLICAS by which where_due tells the records that must be on a replica."""
 PLACE = [*PARTITION, "offset"]
 OPERATION = ["run_id", "process", "operation_id"]
 
@@ -159,6 +161,16 @@ def whole_replicas(tables: Tables) -> DataFrame:
     No check looks whether every assigned replica was read: verdicts require that.
     """
     return tables[REPLICAS].where(fn.col("damage").isNull() & (fn.col("high_watermark") >= 0))
+
+
+def where_due(due: DataFrame) -> DataFrame:
+    """Return the rows whose record must be on the replica.
+
+    due: rows of committed records, with offset, and of REPLICAS.
+    Source: highwater_checker.segments.ReplicaLog.must_hold.
+    """
+    is_due = fn.coalesce("in_sync", fn.lit(True)) | (fn.col("offset") < fn.col("log_end_offset"))
+    return due.where(is_due & (fn.col("offset") >= fn.col("log_start_offset")))
 
 
 def looks_in_run(tables: Tables) -> DataFrame:

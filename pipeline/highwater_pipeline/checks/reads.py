@@ -11,12 +11,14 @@ from highwater_pipeline.checks.evidence import (
     PARTITION,
     PLACE,
     REPLICA,
+    WHERE_DUE,
     client_of_process,
     held_records,
     life_is_known,
     operation_text,
     places_of,
     reads_of_consumers,
+    where_due,
     whole_replicas,
     with_first,
     without_succeeded,
@@ -144,11 +146,10 @@ def _not_held(tables: Tables, reads: DataFrame, changed: DataFrame, held: DataFr
     changed: the reads of other values there.
     """
     first = fn.min_by(fn.struct("operation", "value", "held", "key"), "line")
-    replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
+    replicas = whole_replicas(tables).select(*REPLICA, *WHERE_DUE)
+    read = reads.where(~fn.col("is_over"))
     gone = (
-        reads.where(~fn.col("is_over"))
-        .join(fn.broadcast(replicas), PARTITION)
-        .where(fn.col("offset") >= fn.col("log_start_offset"))
+        where_due(read.join(fn.broadcast(replicas), PARTITION))
         .join(
             held.withColumnRenamed("value", "held").hint("shuffle_hash"),
             [*REPLICA, "offset"],

@@ -17,6 +17,7 @@ from highwater_checker.judging import judge_run
 from highwater_checker.requirements import (
     histories_are_whole,
     nodes_answered,
+    replicas_were_in_sync,
     replicas_were_read,
 )
 from highwater_checker.run_folder import names
@@ -43,6 +44,7 @@ from highwater_checker.run_folder.replica_logs import (
     asked_replicas,
     compacted_topics,
     compared_topics,
+    not_in_sync,
     not_read,
 )
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
@@ -173,6 +175,8 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
             )
         ]
         required.append(replicas_were_read(promises, asked, missing))
+        lagging = [name for at, each in asked.items() for name in not_in_sync(at, each)]
+        required.append(replicas_were_in_sync(lagging))
         required += nodes_answered(promises, files.final_look, files.node_count)
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)
     return [*files.unread, *judge((), required).without_findings]

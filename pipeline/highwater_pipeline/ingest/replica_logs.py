@@ -93,8 +93,8 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
     """Return the final look's rows of the replicas on which a verdict rests, with broker.
 
     looks: rows of REPLICA_LOOKS. runs: rows of RUNS.
-    These are the replicas of compared topics whose partition has a leader; in a run that judges
-    only replicas in sync, those in that leader's ISR.
+    These are the replicas of compared topics whose partition has a leader, assigned by that leader
+    or in its ISR; in a run that judges only replicas in sync, those in its ISR.
     Source: highwater_checker.run_folder.replica_logs.
     """
     final = looks.where("is_final").withColumnRenamed("node", "broker")
@@ -103,15 +103,24 @@ def asked_of(looks: DataFrame, runs: DataFrame) -> DataFrame:
     led = (
         final.where(fn.col("role") == "leader")
         .groupBy(*partition)
-        .agg(fn.max_by("isr", leader).alias("in_sync"))
+        .agg(
+            fn.max_by("isr", leader).alias("in_sync"),
+            fn.max_by("assigned_replicas", leader).alias("assigned"),
+        )
     )
     promised = runs.select("run_id", "topics", "only_in_sync", "saw_the_end")
     is_promised = fn.coalesce(fn.array_contains("topics", fn.col("topic")), fn.lit(True))
-    is_in_sync = fn.col("saw_the_end") & fn.array_contains("in_sync", fn.col("broker"))
+    is_member = fn.array_contains("in_sync", fn.col("broker"))
+    is_assigned = fn.array_contains("assigned", fn.col("broker"))
+    only_in_sync = fn.coalesce("only_in_sync", fn.lit(False))
+    is_asked = fn.when(only_in_sync, fn.col("saw_the_end") & is_member).otherwise(
+        is_assigned | is_member
+    )
     return (
         final.join(led, partition)
         .join(fn.broadcast(promised), "run_id")
-        .where(is_promised & (~fn.coalesce("only_in_sync", fn.lit(False)) | is_in_sync))
+        .where(is_promised & is_asked)
+        .withColumn("in_sync", is_member)
     )
 
 
@@ -122,7 +131,7 @@ def replicas_of(logs: DataFrame, asked: DataFrame) -> DataFrame:
     high_watermark: -1 for a replica that is not in asked.
     An empty or damaged log ends at its start.
     """
-    told = asked.select(*REPLICA, "high_watermark", "log_start_offset")
+    told = asked.select(*REPLICA, "high_watermark", "log_start_offset", "in_sync")
     return (
         logs.where("log IS NOT NULL AND log.unread IS NULL")
         .select(*REPLICA, "log.*")

@@ -130,8 +130,10 @@ def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
         is_promised = topics is None or row["topic"] in topics
         if leader is None or not is_promised:
             continue
-        if not only_in_sync or (run["saw_the_end"] and row["node"] in leader["isr"]):
-            asked[row["topic"], row["partition"], row["node"]] = row
+        in_sync = row["node"] in leader["isr"]
+        is_assigned = row["node"] in leader["assigned_replicas"]
+        if (run["saw_the_end"] and in_sync) if only_in_sync else (in_sync or is_assigned):
+            asked[row["topic"], row["partition"], row["node"]] = {**row, "in_sync": in_sync}
     return asked
 
 
@@ -145,6 +147,7 @@ def _replicas(asked: Mapping[_Replica, Row], logs: Iterable[Row]) -> Iterator[Ro
             "high_watermark": told["high_watermark"],
             "log_start_offset": start,
             "log_end_offset": start if end is None else end,
+            "in_sync": told.get("in_sync"),
         }
 
 
