@@ -21,11 +21,12 @@ from rich.table import Table
 
 from bench.command import RESULT_FOLDER, result_name, run_command
 from bench.report import markdown_table, replace_between
+from highwater.bugs.in_containers import PLANS, WHY_NOT, evidence_of, plan_of, with_every_fix
 from highwater.bugs.kept import Bug, all_bugs, bug_of
 from highwater.output import RESULTS, say
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.runs.plans.in_containers import Unsupported, run_in_containers
+from highwater.runs.plans.in_containers import run_in_containers
 from highwater_chaos.plan import Plan
 from highwater_checker.verdict import Outcome, Verdict
 
@@ -40,21 +41,21 @@ COLUMNS = ("row", "bug", "shown", "with every fix passed", "why not")
 class BugRun:
     """One run of a bug's plan, or of its twin. Units: seconds, of the whole run.
 
-    named: the violated invariants. why: why the run shows nothing, "" where it does.
+    evidence: how the run shows the bug; "" of a twin, and where it shows nothing.
+    why: why the run shows nothing, or why the twin did not pass; "" otherwise.
     """
 
     row: int
     is_twin: bool
     outcome: Outcome
-    named: tuple[str, ...]
+    evidence: str
     took_s: float
     why: str = ""
 
-    def is_right(self, bug: Bug) -> bool:
-        """Whether the bug was shown by an invariant that its row breaks, or the twin passed."""
-        if self.is_twin:
-            return self.outcome is Outcome.PASS
-        return self.outcome is Outcome.FAIL and bool({*self.named} & {*bug.row.invariants})
+    @property
+    def is_right(self) -> bool:
+        """Whether the bug was shown, or the twin passed."""
+        return self.outcome is Outcome.PASS if self.is_twin else bool(self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def bench_bugs(
     ] = None,
 ) -> None:
     """Count how often historical bugs show in containers, and pass with every fix."""
-    wanted = [bug_of(name) for name in bug or ()] or [each for each in all_bugs() if each.scenario]
+    wanted = [bug_of(name) for name in bug or ()]
+    wanted = wanted or [each for each in all_bugs() if each.row.number in PLANS]
     date = datetime.now(UTC)
     path = results or RESULT_FOLDER / f"bugs-{result_name(date)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,40 +103,25 @@ def bench_bugs(
 
 
 def measure(bugs: Sequence[Bug], repeat: int) -> Iterator[BugRun]:
-    """Run every bug's plan and twin once, then each again: load disturbs all of them alike.
-
-    A plan that containers cannot run is not tried again.
-    """
-    refused: set[tuple[int, bool]] = set()
+    """Run every bug's plan and its twin once, then each again: load disturbs all of them alike."""
     with TemporaryDirectory(prefix="highwater-bench-") as folder, Screen() as screen:
         for _ in range(repeat):
             for bug in bugs:
-                for is_twin, plan in ((False, bug.plan()), (True, bug.twin())):
-                    if (bug.row.number, is_twin) in refused:
-                        continue
+                plan = plan_of(bug)
+                for is_twin, each in ((False, plan), (True, with_every_fix(plan))):
                     run_folder = RunFolder(Path(folder) / new_run_id("bench"))
-                    found = run_once(bug, plan, run_folder, screen, is_twin=is_twin)
+                    found = run_once(bug, each, run_folder, screen, is_twin=is_twin)
                     say(f"{bug.name}{' with every fix' if is_twin else ''}: {_in_words(found)}")
-                    if found.took_s == 0:
-                        refused.add((bug.row.number, is_twin))
                     yield found
 
 
 def run_once(bug: Bug, plan: Plan, folder: RunFolder, screen: Screen, *, is_twin: bool) -> BugRun:
-    """Run the plan; one that containers cannot run is unknown, and took no time."""
     number, began_s = bug.row.number, time.monotonic()
-    try:
-        result = run_in_containers(plan, folder, screen)
-    except Unsupported as fault:
-        why = f"containers cannot: {str(fault).splitlines()[0]}"
-        return BugRun(number, is_twin, Outcome.UNKNOWN, (), 0, why)
-    findings = [finding for check in result.verdict.checks for finding in check.findings]
-    named = tuple(sorted({finding.invariant for finding in findings}))
+    result = run_in_containers(plan, folder, screen)
     took_s = time.monotonic() - began_s
-    found = BugRun(number, is_twin, result.verdict.outcome, named, took_s)
-    if found.is_right(bug):
-        return found
-    return replace(found, why=why_not(result.verdict))
+    how = "" if is_twin else evidence_of(bug.row, result.verdict, folder.path)
+    found = BugRun(number, is_twin, result.verdict.outcome, how, took_s)
+    return found if found.is_right else replace(found, why=why_not(result.verdict))
 
 
 def why_not(verdict: Verdict) -> str:
@@ -145,7 +132,7 @@ def why_not(verdict: Verdict) -> str:
 
 
 def _in_words(run: BugRun) -> str:
-    return f"{run.outcome.value} {', '.join(run.named)} {run.why} ({run.took_s:.0f} s)"
+    return f"{run.outcome.value} {run.evidence or run.why} ({run.took_s:.0f} s)"
 
 
 def read_runs(path: Path) -> tuple[BugRun, ...]:
@@ -154,23 +141,24 @@ def read_runs(path: Path) -> tuple[BugRun, ...]:
 
 
 def table_rows(runs: Sequence[BugRun]) -> list[list[str]]:
-    """Return a row for each bug that was run, by its number."""
-    bugs = {bug.row.number: bug for bug in all_bugs()}
+    """Return a row for each bug that was run or that containers cannot show, by its number."""
     rows = []
-    for number in sorted({run.row for run in runs}):
-        bug = bugs[number]
+    for bug in all_bugs():
+        number = bug.row.number
         shown = [run for run in runs if run.row == number and not run.is_twin]
         twins = [run for run in runs if run.row == number and run.is_twin]
-        failed = [run for run in (*shown, *twins) if not run.is_right(bug)]
-        why = failed[0].why if failed else ""
-        rows.append([str(number), bug.name, _share(bug, shown), _share(bug, twins), why])
+        failed = [run.why for run in (*shown, *twins) if not run.is_right]
+        if shown or twins:
+            why = failed[0] if failed else ""
+            rows.append([str(number), bug.name, _share(shown), _share(twins), why])
+        elif number in WHY_NOT:
+            rows.append([str(number), bug.name, "–", "–", WHY_NOT[number]])
     return rows
 
 
-def _share(bug: Bug, runs: Sequence[BugRun]) -> str:
-    """Return k of n; "–" where containers cannot run the plan."""
-    ran = [run for run in runs if run.took_s]
-    return f"{sum(run.is_right(bug) for run in ran)} of {len(ran)}" if ran else "–"
+def _share(runs: Sequence[BugRun]) -> str:
+    """Return k of n."""
+    return f"{sum(run.is_right for run in runs)} of {len(runs)}"
 
 
 if __name__ == "__main__":

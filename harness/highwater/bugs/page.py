@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from os.path import relpath
 
 from highwater.bugs.diagram import diagram
+from highwater.bugs.in_containers import FOLDER as PLANS_FOLDER
+from highwater.bugs.in_containers import PLANS, WHY_NOT
 from highwater.bugs.kept import FOLDER, TWIN, Bug, all_bugs
 from highwater.bugs.told import BugTold, Told, say_steps
 from highwater_checker.catalogue.rows import Row
@@ -36,6 +38,7 @@ def page(told: BugTold) -> str:
         "",
         f"runs the plan `{FOLDER}/{name}.json`,",
         f"and then its twin `{name}{TWIN}.json`, the same schedule with every fix.",
+        *_in_containers(row),
         "",
         "## With the bug",
         "",
@@ -71,6 +74,16 @@ def index() -> str:
         missing = "" if bug.scenario else " (no plan yet)"
         lines.append(f"| {bug.row.number} | {name} | {bug.row.title}{missing} |")
     return "\n".join(lines) + "\n"
+
+
+def _in_containers(row: Row) -> Iterator[str]:
+    """Yield the row's plan on containers, or why there is none."""
+    name = PLANS.get(row.number)
+    if name is None:
+        yield f"No plan shows it on containers: {WHY_NOT[row.number]}."
+        return
+    yield "With `--world docker` it runs a plan that has time for what takes longer there,"
+    yield f"`{PLANS_FOLDER}/{name}.json`, and the same with every fix."
 
 
 def _link(bug_id: str) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from highwater.cluster.cluster import AT_ONCE_S, Cluster
-from highwater.report.observation import describe_look
+from highwater.report.observation import active_controller, describe_look
 from highwater.waiting import eventually
 from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
 from highwater_core.ids import TopicPartition
@@ -77,6 +77,15 @@ def await_replicated(
     return await_look(
         cluster, f"HW = LEO on every replica of {topic}", is_replicated, within=within
     )
+
+
+def await_active_controller(cluster: Cluster, *, within: float = WITHIN_S) -> Look:
+    """Return once a controller acts; no controller container runs under preset v2."""
+
+    def is_led(look: Look) -> bool:
+        return active_controller(look) is not None
+
+    return await_look(cluster, "an active controller", is_led, within=within)
 
 
 def await_leader(

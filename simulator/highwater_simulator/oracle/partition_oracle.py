@@ -151,12 +151,9 @@ class PartitionOracle:
         shadow = self._shadows[broker]
         high_watermark, end_offset = partition.high_watermark, partition.log_end_offset
         if not partition.log_start_offset <= high_watermark <= end_offset:
-            self._report(
-                "I4",
-                f"broker {broker}: log start {partition.log_start_offset}, high watermark "
-                f"{high_watermark}, log end {end_offset} are not in order",
-                high_watermark,
-            )
+            known = f"log start {partition.log_start_offset}, high watermark {high_watermark}"
+            what = f"broker {broker}: {known}, log end {end_offset} are not in order"
+            self._report("I4", what, high_watermark)
         if shadow.log_end_offset not in (end_offset, None):
             on_disk = shadow.log_end_offset
             what = f"broker {broker} takes {end_offset} for its log end; its disk says {on_disk}"

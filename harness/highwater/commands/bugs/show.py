@@ -16,6 +16,7 @@ from highwater_checker.verdict import Outcome
 if TYPE_CHECKING:
     from highwater.bugs.kept import Bug
     from highwater.bugs.told import BugTold, Told
+    from highwater.runs.plans.outcome import PlanResult
     from highwater_chaos.plan import Plan
 
 RUNS = Path("runs")
@@ -38,8 +39,8 @@ def show_bug(
     from highwater.bugs.kept import bug_of
 
     bug = bug_of(name)
-    bug.plan()  # before anything is printed or started
     if world is WorldName.SIM:
+        bug.plan()  # before anything is printed
         raise typer.Exit(_show_simulated(bug, json))
     if json:
         raise HarnessError("--json is for runs in virtual time; each run's folder has its verdict")
@@ -112,15 +113,21 @@ def _fields(told: BugTold, problems: list[str]) -> dict[str, object]:
 
 def _show_in_containers(bug: Bug) -> int:
     """Run both plans on containers, print their verdicts, and return the exit code."""
+    from highwater.bugs.in_containers import evidence_of, plan_of, with_every_fix
+
+    plan = plan_of(bug)  # before anything is printed or started
     _print_bug(bug)
-    shown = _run_in_containers("with the bug", bug.plan())
-    mended = _run_in_containers("with every fix", bug.twin())
+    shown = _run_in_containers("with the bug", plan)
+    how = evidence_of(bug.row, shown.verdict, shown.folder)
+    style = "bold red" if how else "bold yellow"
+    RESULTS.print(Text(f"shown: {how}" if how else "not shown", style=style), soft_wrap=True)
+    mended = _run_in_containers("with every fix", with_every_fix(plan)).verdict.outcome
     if mended is Outcome.FAIL:
         return 1
-    return 0 if (shown, mended) == (Outcome.FAIL, Outcome.PASS) else 2
+    return 0 if how and mended is Outcome.PASS else 2
 
 
-def _run_in_containers(heading: str, plan: Plan) -> Outcome:
+def _run_in_containers(heading: str, plan: Plan) -> PlanResult:
     from highwater.bugs.kept import means_of
     from highwater.commands.run import print_result
     from highwater.report.screen import Screen
@@ -132,4 +139,4 @@ def _run_in_containers(heading: str, plan: Plan) -> Outcome:
             WorldName.DOCKER, plan, lambda: RunFolder.create(RUNS, new_run_id("bug")), screen
         )
     print_result(result)
-    return result.verdict.outcome
+    return result

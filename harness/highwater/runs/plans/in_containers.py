@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import await_full_isr, await_replicated
+from highwater.cluster.settling import (
+    await_active_controller,
+    await_full_isr,
+    await_replicated,
+)
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError, ImageBuildFailed
 from highwater.faults.healing import baseline_problems
@@ -62,6 +66,7 @@ READ_WITHIN_S = 60.0
 LEAST_SHARE_ACKNOWLEDGED = 0.1
 """Of the records that a run without faults would acknowledge; with fewer a run proves little."""
 
+PLAYED_TO_ITS_END = "the plan was run to its end"
 OWN_ZOOKEEPER = "every start of ZooKeeper was the run's own"
 _STOPPED_BY = (
     NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
@@ -176,10 +181,10 @@ class _Run:
                 with self._prober():
                     self._do_faults(load)
                     self._settle(load)
-                self._require("the plan was run to its end", True, "")
+                self._require(PLAYED_TO_ITS_END, True, "")
             except _STOPPED_BY as error:
                 self._screen.say(str(error), style="bold yellow")
-                self._require("the plan was run to its end", False, str(error))
+                self._require(PLAYED_TO_ITS_END, False, str(error))
             finally:
                 self._final_look = self._observer.look_once()
                 self._looks, _ = self._observer.stop()
@@ -263,6 +268,8 @@ class _Run:
             time_s=self._now_s(),
         )
         within_s = SETTLE_BROKEN_WITHIN_S if _is_to_break(self._plan) else SETTLE_WITHIN_S
+        if self._cluster.topology.controller_ids:
+            await_active_controller(self._cluster, within=within_s)
         self._await_full_isrs(within_s)
         for name, least in self._partition_counts():
             await_replicated(self._cluster, name, least, within=within_s)

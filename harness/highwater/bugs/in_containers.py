@@ -1,0 +1,147 @@
+"""The plans that show the catalogue's bugs on containers, and how a run shows one.
+
+Plans for virtual time hit their moments by the millisecond. On containers a plan waits for states,
+and what must be narrow is wide: seconds instead of milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from highwater.bugs.kept import Bug
+from highwater.errors import HarnessError
+from highwater.project import project_root
+from highwater.runs.plans.in_containers import PLAYED_TO_ITS_END
+from highwater.runs.plans.running import read_plan
+from highwater_chaos.plan import Plan
+from highwater_checker.catalogue.row import Row
+from highwater_checker.requirements import COMMITTED, IN_SYNC
+from highwater_checker.run_folder.documents import CLOCK, RunStart
+from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.verdict import Verdict
+from highwater_core.config import Preset
+from highwater_core.events import TraceEvent
+
+FOLDER = Path("tests/plans")
+
+PLANS: Mapping[int, str] = {
+    1: "follower_cuts_to_a_lagging_high_watermark",
+    3: "bugs/two_logs_of_the_same_offsets",
+    8: "bugs/an_empty_broker_joins_the_isr",
+    9: "bugs/last_replica_standing",
+    10: "slow_follower_then_the_leader_dies",
+    15: "bugs/a_restart_that_no_controller_saw",
+    17: "bugs/a_move_given_up_leaves_a_replica",
+    18: "bugs/commands_before_it_is_known_who_lives",
+    19: "bugs/a_replica_moved_away_is_taken_back",
+    20: "bugs/a_controller_waits_for_itself",
+    22: "bugs/a_load_that_ends_after_the_lead",
+    24: "bugs/an_old_log_in_a_new_topic",
+    27: "bugs/an_epoch_that_recovery_leaves_out",
+    38: "bugs/a_log_taken_for_committed",
+}
+"""The plan that shows a row on containers, by its number."""
+
+_POWER = "no file system of a container loses what was not synced (power_loss)"
+_MOMENT = "its moment is a few milliseconds between two messages, and no fail-point stands there"
+_UNSEEN = "no file of a run on containers tells it"
+
+WHY_NOT: Mapping[int, str] = {
+    2: _POWER,
+    4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
+    5: _MOMENT,
+    6: _MOMENT,
+    7: _MOMENT,
+    11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
+    12: _MOMENT,
+    13: f"{_UNSEEN}: the next controller mends what the deposed one wrote",
+    14: f"{_UNSEEN}: the leader takes its ISR for full; ZooKeeper's znode alone differs",
+    16: "one command must be late and the next ones in time; a link delays all of them alike",
+    21: f"{_UNSEEN}: the high watermark rises once the follower is back",
+    23: "a client must ask for the latest offset right before and right after a take-over",
+    25: "the answer to a fetch is read from the disk and sent within a millisecond",
+    26: "no file system of a container fails half a write (disk_errors)",
+    28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",
+    29: "no file system of a container fails a read (disk_errors)",
+    30: f"{_UNSEEN}: followers start over where the leader's log begins, and nothing acknowledged "
+    "is lost",
+}
+"""Why no plan shows a row on containers, though one does in virtual time."""
+
+_OF_THE_END = (PLAYED_TO_ITS_END, IN_SYNC, COMMITTED)
+"""The requirements that a cluster without progress cannot meet."""
+
+
+class NotInContainers(HarnessError):
+    """No plan shows the row on containers."""
+
+
+def plan_of(bug: Bug) -> Plan:
+    """Return the plan that shows the bug on containers.
+
+    Raises:
+        NotInContainers: there is none; the message says why.
+    """
+    name = PLANS.get(bug.row.number)
+    if name is None:
+        why = WHY_NOT.get(bug.row.number, f"in virtual time neither: {bug.row.in_a_trace}")
+        raise NotInContainers(
+            f"{bug.name} (row {bug.row.number}) has no plan for containers: {why}"
+        )
+    return read_plan(project_root() / FOLDER / f"{name}.json")
+
+
+def with_every_fix(plan: Plan) -> Plan:
+    """Return the same schedule under preset fenced, without toggles and planted mistakes."""
+    fixed = replace(plan.topology, preset=Preset.FENCED, toggles={})
+    return replace(plan, topology=fixed, expected=None)
+
+
+def evidence_of(row: Row, verdict: Verdict, folder: Path) -> str:
+    """Return how a run on containers shows the row's bug, in one sentence; "" if it does not.
+
+    folder: the run's. The row's trigger must be in its traces, and the bug must have done its harm:
+    the judge found a violation of an invariant that the row breaks, or, where it costs progress,
+    the cluster did not come to rest although all else went as planned.
+    """
+    how = _trigger_in(row, _until_the_end(read_evidence(folder), CLOCK.read(folder)))
+    if not how:
+        return ""
+    broken = sorted({finding.invariant for finding in verdict.findings} & {*row.invariants})
+    if broken:
+        return f"{', '.join(broken)} violated: {how}"
+    if _stands_still(verdict) and any(each.startswith("L") or each == "I13" for each in row.breaks):
+        return f"the cluster did not come to rest: {how}"
+    return ""
+
+
+def _until_the_end(evidence: Evidence, clock: RunStart | None) -> list[TraceEvent]:
+    """Return the events before the final look, in order: later ones are of the nodes' stops."""
+    look, end_ns = evidence.final_look, math.inf
+    if look is not None and clock is not None and clock.start_wall_ns is not None:
+        end_ns = clock.start_wall_ns + look.time_ns
+    return sorted(
+        (event for event in evidence.traces if event.ts_ns <= end_ns),
+        key=lambda event: event.ts_ns,
+    )
+
+
+def _trigger_in(row: Row, trace: Sequence[TraceEvent]) -> str:
+    if row.trigger is None:
+        return ""
+    places = {
+        (event.topic, event.partition)
+        for event in trace
+        if event.topic is not None and event.partition is not None
+    }
+    found = (row.trigger(trace, topic, partition, -1) for topic, partition in sorted(places))
+    return next((each for each in found if each), "")
+
+
+def _stands_still(verdict: Verdict) -> bool:
+    unmet = [each.name for each in verdict.requirements if not each.met]
+    return PLAYED_TO_ITS_END in unmet and all(name in _OF_THE_END for name in unmet)
