@@ -27,7 +27,9 @@ from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_simulator.runner import run_plan
 from highwater_simulator.search import bug_or_none, find
 
-ROWS = sorted(PLANS)
+SHOWN_LATER = {5}
+"""Rows that a plan shows after another one: the simulator stops at the first violation."""
+ROWS = sorted({*PLANS} - SHOWN_LATER)
 UNKNOWN_TO_THE_END = Requirement(PLAYED_TO_ITS_END, False, "not within 15 s: a full ISR of t")
 
 
