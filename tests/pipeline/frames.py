@@ -327,6 +327,7 @@ def _replicas(run: Run) -> Iterator[Row]:
             "high_watermark": -1 if log in run.cut_off else log.high_watermark,
             "log_start_offset": log.log_start_offset,
             "log_end_offset": log.log_end_offset,
+            "in_sync": None if log in run.cut_off else log.is_in_sync,
             "batches": len(log.batches),
             "damage": None,
         }

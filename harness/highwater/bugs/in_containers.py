@@ -62,7 +62,7 @@ WHY_NOT: Mapping[int, str] = {
     14: f"{_UNSEEN}: the leader takes its ISR for full; ZooKeeper's znode alone differs",
     16: "one command must be late and the next ones in time; a link delays all of them alike",
     21: f"{_UNSEEN}: the high watermark rises once the follower is back",
-    23: "none is made yet: a client must ask for the latest offset right before and right after a take-over",
+    23: "none is made yet: a client must ask for the latest offset right at a take-over",
     25: "the answer to a fetch is read from the disk and sent within a millisecond",
     26: "no file system of a container fails half a write (disk_errors)",
     28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",

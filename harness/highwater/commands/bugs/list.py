@@ -22,6 +22,7 @@ def list_bugs(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the catalogue's bugs, by row: what each breaks, and what shows it here."""
+    from highwater.bugs.in_containers import PLANS
     from highwater.bugs.kept import all_bugs
 
     bugs = all_bugs()
@@ -34,6 +35,7 @@ def list_bugs(
     table.add_column("what happens")
     table.add_column("breaks")
     table.add_column("shown under", no_wrap=True)
+    table.add_column("containers", no_wrap=True)
     for bug in bugs:
         row = bug.row
         table.add_row(
@@ -42,6 +44,7 @@ def list_bugs(
             row.title,
             ", ".join(row.invariants),
             _in_short(bug),
+            "yes" if bug.row.number in PLANS else "–",
             style="" if bug.scenario else "dim",
         )
     RESULTS.print(table)
@@ -64,7 +67,10 @@ def _shown_under(bug: Bug) -> str:
 
 
 def _fields(bug: Bug) -> dict[str, object]:
+    from highwater.bugs.in_containers import FOLDER, PLANS
+
     row = bug.row
+    name = PLANS.get(row.number)
     return {
         "row": row.number,
         "ids": row.ids,
@@ -75,4 +81,5 @@ def _fields(bug: Bug) -> dict[str, object]:
         "in_a_trace": row.in_a_trace,
         "scenario": bug.scenario,
         "shown_under": _shown_under(bug),
+        "plan_for_containers": f"{FOLDER}/{name}.json" if name else "",
     }
