@@ -37,6 +37,11 @@ def acknowledged_in(requirements: Iterable[Requirement]) -> int:
     return int(told[0]) if told else 0
 
 
+def is_of_progress(name: str) -> bool:
+    """Return whether the requirement of that name rests on the cluster's progress alone."""
+    return name in (IN_SYNC, COMMITTED) or _ENOUGH.fullmatch(name) is not None
+
+
 def replicas_were_read(
     promises: Promises, read: Collection[TopicPartition], missing: Sequence[str]
 ) -> Requirement:

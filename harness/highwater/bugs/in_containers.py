@@ -19,7 +19,7 @@ from highwater.runs.plans.in_containers import PLAYED_TO_ITS_END
 from highwater.runs.plans.running import read_plan
 from highwater_chaos.plan import Plan
 from highwater_checker.catalogue.row import Row
-from highwater_checker.requirements import COMMITTED, IN_SYNC
+from highwater_checker.requirements import is_of_progress
 from highwater_checker.run_folder.documents import CLOCK, RunStart
 from highwater_checker.run_folder.evidence import Evidence, read_evidence
 from highwater_checker.verdict import Verdict
@@ -31,7 +31,6 @@ FOLDER = Path("tests/plans")
 PLANS: Mapping[int, str] = {
     1: "follower_cuts_to_a_lagging_high_watermark",
     3: "bugs/two_logs_of_the_same_offsets",
-    5: "bugs/a_follower_that_misses_two_epochs",
     6: "bugs/a_follower_that_misses_two_epochs",
     8: "bugs/an_empty_broker_joins_the_isr",
     9: "bugs/last_replica_standing",
@@ -55,6 +54,7 @@ _UNSEEN = "no file of a run on containers tells it"
 WHY_NOT: Mapping[int, str] = {
     2: _POWER,
     4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
+    5: "none is made yet: in row 6's plan its own trigger is not in the traces",
     7: _NOT_MADE,
     11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
     12: _NOT_MADE,
@@ -71,9 +71,6 @@ WHY_NOT: Mapping[int, str] = {
     "is lost",
 }
 """Why no plan shows a row on containers, though one does in virtual time."""
-
-_OF_THE_END = (PLAYED_TO_ITS_END, IN_SYNC, COMMITTED)
-"""The requirements that a cluster without progress cannot meet."""
 
 
 class NotInContainers(HarnessError):
@@ -144,4 +141,6 @@ def _trigger_in(row: Row, trace: Sequence[TraceEvent]) -> str:
 
 def _stands_still(verdict: Verdict) -> bool:
     unmet = [each.name for each in verdict.requirements if not each.met]
-    return PLAYED_TO_ITS_END in unmet and all(name in _OF_THE_END for name in unmet)
+    return PLAYED_TO_ITS_END in unmet and all(
+        name == PLAYED_TO_ITS_END or is_of_progress(name) for name in unmet
+    )
