@@ -104,10 +104,10 @@ def bench_bugs(
 
 def measure(bugs: Sequence[Bug], repeat: int) -> Iterator[BugRun]:
     """Run every bug's plan and its twin once, then each again: load disturbs all of them alike."""
+    plans = [(bug, plan_of(bug)) for bug in bugs]  # one without a plan is refused before any runs
     with TemporaryDirectory(prefix="highwater-bench-") as folder, Screen() as screen:
         for _ in range(repeat):
-            for bug in bugs:
-                plan = plan_of(bug)
+            for bug, plan in plans:
                 for is_twin, each in ((False, plan), (True, with_every_fix(plan))):
                     run_folder = RunFolder(Path(folder) / new_run_id("bench"))
                     found = run_once(bug, each, run_folder, screen, is_twin=is_twin)

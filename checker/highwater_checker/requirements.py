@@ -15,6 +15,7 @@ from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 
 COMMITTED = "every acknowledged record was committed at the end"
+PLAYED_TO_ITS_END = "the plan was run to its end"
 IN_SYNC = "every replica was in the ISR at the end"
 COMPARED = "every record that was read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
@@ -39,7 +40,7 @@ def acknowledged_in(requirements: Iterable[Requirement]) -> int:
 
 def is_of_progress(name: str) -> bool:
     """Return whether the requirement of that name rests on the cluster's progress alone."""
-    return name in (IN_SYNC, COMMITTED) or _ENOUGH.fullmatch(name) is not None
+    return name in (PLAYED_TO_ITS_END, IN_SYNC, COMMITTED) or _ENOUGH.fullmatch(name) is not None
 
 
 def replicas_were_read(

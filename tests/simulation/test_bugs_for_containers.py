@@ -19,10 +19,10 @@ from highwater.bugs.kept import SHOWN_IN, Bug, all_bugs, bug_of
 from highwater.project import project_root
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.in_containers import PLAYED_TO_ITS_END
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos.plan import Plan, encode_plan
+from highwater_checker.requirements import PLAYED_TO_ITS_END
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 from highwater_simulator.runner import run_plan
 from highwater_simulator.search import bug_or_none, find

@@ -100,14 +100,9 @@ def asked_replicas(
     return found
 
 
-def not_read(at: TopicPartition, asked: AskedReplicas, read: Collection[int]) -> list[str]:
-    """Return the required replicas that are not in read, as partition@broker."""
-    return [f"{at}@{broker}" for broker in asked.brokers if broker not in read]
-
-
-def not_in_sync(at: TopicPartition, asked: AskedReplicas) -> list[str]:
-    """Return the required replicas that are not in the ISR, as partition@broker."""
-    return [f"{at}@{broker}" for broker in asked.brokers if broker not in asked.isr]
+def missing_from(at: TopicPartition, asked: AskedReplicas, brokers: Collection[int]) -> list[str]:
+    """Return the required replicas whose broker is not among the given, as partition@broker."""
+    return [f"{at}@{broker}" for broker in asked.brokers if broker not in brokers]
 
 
 def read_replica_logs(
@@ -143,8 +138,8 @@ def read_replica_logs(
                 )
             )
         found[at] = tuple(logs)
-        missing += not_read(at, asked, {log.broker_id for log in logs})
-        lagging += not_in_sync(at, asked)
+        missing += missing_from(at, asked, {log.broker_id for log in logs})
+        lagging += missing_from(at, asked, asked.isr)
     return ReplicaLogs(found, tuple(damage), tuple(missing), tuple(lagging))
 
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from highwater.bugs.kept import Bug
 from highwater.errors import HarnessError
 from highwater.project import project_root
-from highwater.runs.plans.in_containers import PLAYED_TO_ITS_END
 from highwater.runs.plans.running import read_plan
 from highwater_chaos.plan import Plan
 from highwater_checker.catalogue.row import Row
-from highwater_checker.requirements import is_of_progress
-from highwater_checker.run_folder.documents import CLOCK, RunStart
-from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.requirements import PLAYED_TO_ITS_END, is_of_progress
+from highwater_checker.run_folder import names
+from highwater_checker.run_folder.documents import CLOCK, FINAL_LOOK
+from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Verdict
 from highwater_core.config import Preset
 from highwater_core.events import TraceEvent
@@ -54,7 +54,7 @@ _UNSEEN = "no file of a run on containers tells it"
 WHY_NOT: Mapping[int, str] = {
     2: _POWER,
     4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
-    5: "none is made yet: in row 6's plan its own trigger is not in the traces",
+    5: "none is made yet: row 6's plan has the schedule, but not this row's trigger in its traces",
     7: _NOT_MADE,
     11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
     12: _NOT_MADE,
@@ -105,26 +105,29 @@ def evidence_of(row: Row, verdict: Verdict, folder: Path) -> str:
     the judge found a violation of an invariant that the row breaks, or, where it costs progress,
     the cluster did not come to rest although all else went as planned.
     """
-    how = _trigger_in(row, _until_the_end(read_evidence(folder), CLOCK.read(folder)))
+    how = _trigger_in(row, _until_the_end(folder))
     if not how:
         return ""
     broken = sorted({finding.invariant for finding in verdict.findings} & {*row.invariants})
     if broken:
         return f"{', '.join(broken)} violated: {how}"
-    if _stands_still(verdict) and any(each.startswith("L") or each == "I13" for each in row.breaks):
+    if _stands_still(verdict) and any(map(_costs_progress, row.invariants)):
         return f"the cluster did not come to rest: {how}"
     return ""
 
 
-def _until_the_end(evidence: Evidence, clock: RunStart | None) -> list[TraceEvent]:
+def _costs_progress(invariant: str) -> bool:
+    """A left-over replica (I13) keeps a cluster from its rest as well: its brokers never agree."""
+    return invariant.startswith("L") or invariant == "I13"
+
+
+def _until_the_end(folder: Path) -> list[TraceEvent]:
     """Return the events before the final look, in order: later ones are of the nodes' stops."""
-    look, end_ns = evidence.final_look, math.inf
+    look, clock, end_ns = FINAL_LOOK.read(folder), CLOCK.read(folder), math.inf
     if look is not None and clock is not None and clock.start_wall_ns is not None:
         end_ns = clock.start_wall_ns + look.time_ns
-    return sorted(
-        (event for event in evidence.traces if event.ts_ns <= end_ns),
-        key=lambda event: event.ts_ns,
-    )
+    events = (event for event in read_traces(folder / names.TRACE) if event.ts_ns <= end_ns)
+    return sorted(events, key=lambda event: event.ts_ns)
 
 
 def _trigger_in(row: Row, trace: Sequence[TraceEvent]) -> str:
@@ -141,6 +144,4 @@ def _trigger_in(row: Row, trace: Sequence[TraceEvent]) -> str:
 
 def _stands_still(verdict: Verdict) -> bool:
     unmet = [each.name for each in verdict.requirements if not each.met]
-    return PLAYED_TO_ITS_END in unmet and all(
-        name == PLAYED_TO_ITS_END or is_of_progress(name) for name in unmet
-    )
+    return PLAYED_TO_ITS_END in unmet and all(map(is_of_progress, unmet))

@@ -44,8 +44,7 @@ from highwater_checker.run_folder.replica_logs import (
     asked_replicas,
     compacted_topics,
     compared_topics,
-    not_in_sync,
-    not_read,
+    missing_from,
 )
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
 from highwater_checker.verdict import judge
@@ -170,12 +169,12 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
         missing = [
             name
             for at, each in asked.items()
-            for name in not_read(
+            for name in missing_from(
                 at, each, [b for b in each.hosted if (at.topic, at.partition, b) in copied]
             )
         ]
         required.append(replicas_were_read(promises, asked, missing))
-        lagging = [name for at, each in asked.items() for name in not_in_sync(at, each)]
+        lagging = [name for at, each in asked.items() for name in missing_from(at, each, each.isr)]
         required.append(replicas_were_in_sync(lagging))
         required += nodes_answered(promises, files.final_look, files.node_count)
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)

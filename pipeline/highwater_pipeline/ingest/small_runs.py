@@ -132,7 +132,8 @@ def _asked(final: Iterable[Row], run: Row) -> dict[_Replica, Row]:
             continue
         in_sync = row["node"] in leader["isr"]
         is_assigned = row["node"] in leader["assigned_replicas"]
-        if (run["saw_the_end"] and in_sync) if only_in_sync else (in_sync or is_assigned):
+        is_asked = in_sync and run["saw_the_end"] if only_in_sync else in_sync or is_assigned
+        if is_asked:
             asked[row["topic"], row["partition"], row["node"]] = {**row, "in_sync": in_sync}
     return asked
 

@@ -47,8 +47,10 @@ def is_excused(offset: int, elected: int, shadows: Mapping[int, ReplicaShadow]) 
 
 
 def lost_too(excuses: list[Excuse], high_watermark: int, at_ns: int) -> None:
-    """Excuse what a leader commits and serves that the last loss has deposed, and that does not
-    know it at that time."""
+    """Extend the last excuse to what a deposed leader commits, and serves, until at_ns.
+
+    The loss began with another leader. The deposed one has not heard of it.
+    """
     last = excuses[-1]
     if high_watermark > last.start_offset:
         end_offset = max(last.end_offset, high_watermark)

@@ -165,7 +165,7 @@ class PartitionOracle:
             self._check_beyond_committed(broker, high_watermark)
 
     def _check_beyond_committed(self, broker: int, high_watermark: int) -> None:
-        """I4: of more than is committed only those have heard who know what was lost lawfully."""
+        """I4: a high watermark above what is committed is of records that were lost lawfully."""
         if self.excuses:
             lost_too(self.excuses, high_watermark, self._stamp_ns())
             return

@@ -41,6 +41,7 @@ from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
 from highwater_chaos.words import say_step
 from highwater_checker.looks import Look, leaderships
+from highwater_checker.requirements import PLAYED_TO_ITS_END
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     FINAL_LOOK,
@@ -66,7 +67,6 @@ READ_WITHIN_S = 60.0
 LEAST_SHARE_ACKNOWLEDGED = 0.1
 """Of the records that a run without faults would acknowledge; with fewer a run proves little."""
 
-PLAYED_TO_ITS_END = "the plan was run to its end"
 OWN_ZOOKEEPER = "every start of ZooKeeper was the run's own"
 _STOPPED_BY = (
     NeverHappened, LoadFailed, ProberDied, ImageBuildFailed, NotInNamespace, NotProven,
