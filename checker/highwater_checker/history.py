@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 
-from highwater_checker.lives_of_records import ONLY, LifeOfRecord
+from highwater_checker.lives_of_records import ONLY, LifeOfRecord, LivesOfRecords
+from highwater_core.ids import TopicPartition
 from highwater_core.json_lines import decode_lines
 from highwater_core.numbers import Int64
 
@@ -121,6 +122,17 @@ class Sends:
     acknowledged: tuple[Acknowledged, ...]
     failed: tuple[HistoryEvent, ...]
     unknown: tuple[HistoryEvent, ...]
+
+    def with_lives(self, lives: LivesOfRecords) -> Sends:
+        """Return the sends, each acknowledged one with its life in the topic."""
+        return replace(
+            self, acknowledged=tuple(_with_life(ack, lives) for ack in self.acknowledged)
+        )
+
+
+def _with_life(ack: Acknowledged, lives: LivesOfRecords) -> Acknowledged:
+    at = TopicPartition(ack.topic, ack.partition)
+    return replace(ack, life=lives.of(at, ack.offset, ack.invoked_ns, ack.acknowledged_ns))
 
 
 _ENCODER = msgspec.json.Encoder()

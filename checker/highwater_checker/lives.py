@@ -11,6 +11,9 @@ from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 Life = tuple[TopicPartition, TopicId]
 """A partition of one of the topics of that name."""
 
+TELLING_DELETIONS = (EventKind.TOPICS_CHANGED, EventKind.TOPIC_DELETED, EventKind.BECAME_LEADER)
+"""The kinds of events that show which topics were deleted."""
+
 
 def deleted_topics(events: Iterable[TraceEvent]) -> set[str]:
     """Return the names of the topics that a controller deleted or noticed as deleted.

@@ -22,10 +22,13 @@ from highwater_checker.invariants.generations import has_members
 from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.invariants.replica_equality import check_replica_equality
+from highwater_checker.lives import TELLING_DELETIONS, deleted_topics
+from highwater_checker.lives_of_records import TELLING, LivesOfRecords
 from highwater_checker.segments import DamagedLog, ReplicaLog
 from highwater_core.ids import TopicPartition
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.replicas_on_disk import read_replica
+from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.world import World
 
 
@@ -50,6 +53,8 @@ class ReadBy:
     to_the_end: bool = True
 
 
+ONE_LIFE = LivesOfRecords((), None)
+"""Of topics none of which was deleted."""
 Logs = Mapping[TopicPartition, ReplicaLog]
 """One log of each partition: the replicas of its ISR have equal logs."""
 
@@ -63,6 +68,7 @@ def check_end(
     excuses: Sequence[Excuse],
     *,
     committed_ends: Mapping[TopicPartition, int] | None = None,
+    lives: LivesOfRecords = ONE_LIFE,
     retention: bool = False,
 ) -> Iterator[Finding]:
     """Yield the violations in each partition's log and in the clients' histories of it.
@@ -70,6 +76,8 @@ def check_end(
     high_watermarks: of the partitions with a leader; consumers can read them to the end.
     committed_ends: committed end offsets of the other partitions; compaction may remove records
     below.
+    lives: of the topics that were deleted; the logs need not have the records of a life that is
+    over.
     retention: old segments may be gone; then offsets below the highest first segment of the
     replicas are not checked.
     """
@@ -93,13 +101,21 @@ def check_end(
             )
     sent = list(senders)
     for sender in sent:
-        yield from _check_sender(sender, logs, excuses)
-    promised = _promised(sent, logs, excuses)
+        yield from _check_sender(sender, logs, excuses, lives)
+    promised = _promised(sent, logs, excuses, lives)
     yield from _check_order(sent, promised)
+    lasting = [ack for ack in promised if not ack.life.is_over]
     for reader in readers:
-        yield from _check_reader(reader, logs, excuses, high_watermarks)
+        yield from _check_reader(reader, logs, excuses, high_watermarks, lives)
         if has_members(reader.history):
-            yield from check_deliveries(reader.history, promised, logs.values()).findings
+            yield from check_deliveries(reader.history, lasting, logs.values()).findings
+
+
+def lives_in(trace: TraceLog, topics: Container[str]) -> LivesOfRecords:
+    """Return the lives of those of the topics that were deleted, by virtual time."""
+    if not any(topic in topics for topic in deleted_topics(trace.events(*TELLING_DELETIONS))):
+        return ONE_LIFE
+    return LivesOfRecords(trace.in_virtual_time(*TELLING), start_wall_ns=0)
 
 
 def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[Finding]:
@@ -111,16 +127,18 @@ def _differences(replicas: Sequence[ReplicaLog], start_offset: int) -> Iterable[
     return check_replica_equality(whole).findings
 
 
-def _check_sender(sender: SentBy, logs: Logs, excuses: Sequence[Excuse]) -> Iterator[Finding]:
+def _check_sender(
+    sender: SentBy, logs: Logs, excuses: Sequence[Excuse], lives: LivesOfRecords
+) -> Iterator[Finding]:
     history = [event for event in sender.history if _place(event) in logs]
-    sends = sends_of(history)
+    sends = sends_of(history).with_lives(lives)
     yield from check_duplicates(sends, logs.values(), lambda _: sender.is_idempotent).findings
     if sender.acks == -1:
         yield from _check_acknowledged(sends, logs, excuses)
 
 
 def _promised(
-    senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse]
+    senders: Iterable[SentBy], logs: Logs, excuses: Sequence[Excuse], lives: LivesOfRecords
 ) -> list[Acknowledged]:
     """Return acks=all records that were acknowledged, of partitions without lost records."""
     lost = {excuse.topic_partition for excuse in excuses}
@@ -128,7 +146,7 @@ def _promised(
         ack
         for sender in senders
         if sender.acks == -1
-        for ack in sends_of(sender.history).acknowledged
+        for ack in sends_of(sender.history).with_lives(lives).acknowledged
         if TopicPartition(ack.topic, ack.partition) in logs.keys() - lost
     ]
 
@@ -149,7 +167,8 @@ def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> 
     asked_for = [
         ack
         for ack in sends.acknowledged
-        if not any(
+        if not ack.life.is_over
+        and not any(
             excuse.covers(TopicPartition(ack.topic, ack.partition), ack.offset, ack.invoked_ns)
             for excuse in excuses
         )
@@ -158,7 +177,11 @@ def _check_acknowledged(sends: Sends, logs: Logs, excuses: Sequence[Excuse]) -> 
 
 
 def _check_reader(
-    reader: ReadBy, logs: Logs, excuses: Sequence[Excuse], led: Container[TopicPartition]
+    reader: ReadBy,
+    logs: Logs,
+    excuses: Sequence[Excuse],
+    led: Container[TopicPartition],
+    lives: LivesOfRecords,
 ) -> Iterator[Finding]:
     """I9: records that were read are still there, and all records of led partitions were read."""
     history = [
@@ -171,7 +194,12 @@ def _check_reader(
         own = [
             log for at, log in logs.items() if at.topic == reader.topic and (at in led) is is_led
         ]
-        yield from check_reads(read, own, to_the_end=is_led and reader.to_the_end).findings
+        yield from check_reads(
+            read,
+            own,
+            lambda event: lives.of_read(_place(event), event.offset, event.time_ns),
+            to_the_end=is_led and reader.to_the_end,
+        ).findings
 
 
 def _place(event: HistoryEvent) -> TopicPartition:

@@ -28,7 +28,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
-from highwater_simulator.end_of_schedule import check_end
+from highwater_simulator.end_of_schedule import check_end, lives_in
 from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
@@ -413,6 +413,7 @@ class PlanRun:
                 at: partition.committed.end_offset
                 for at, partition in self.oracle.partitions.items()
             },
+            lives=lives_in(self.world.trace, {at.topic for at in self.load.partitions}),
             retention=_lets_records_go(self.plan),
         ):
             at = TopicPartition(finding.topic, finding.partition)

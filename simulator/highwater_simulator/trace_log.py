@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -58,6 +58,17 @@ class TraceLog:
             entry.event
             for entry in self.entries
             if isinstance(entry.event, TraceEvent) and (not kinds or entry.event.kind in kinds)
+        ]
+
+    def in_virtual_time(self, *kinds: EventKind) -> list[TraceEvent]:
+        """Return the nodes' events of these kinds, with ts_ns in virtual time from the run's start.
+
+        A plan may change the nodes' own clocks.
+        """
+        return [
+            replace(entry.event, ts_ns=entry.at_ns)
+            for entry in self.entries
+            if isinstance(entry.event, TraceEvent) and entry.event.kind in kinds
         ]
 
     def digest(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -145,7 +145,7 @@ def read_evidence(folder: Path) -> Evidence:
         requirements=files.requirements,
         final_look=final_look,
         histories=histories,
-        sends=_with_lives(sends, lives),
+        sends=sends.with_lives(lives),
         lives=lives,
         traces=traces,
         logs=logs,
@@ -253,23 +253,6 @@ def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> 
     lives = LivesOfRecords(traces, None if clock is None else clock.start_wall_ns)
     unread += [f"{topic} was deleted, and no clock tells when" for topic in lives.untold]
     return lives
-
-
-def _with_lives(sends: Sends, lives: LivesOfRecords) -> Sends:
-    """Return the sends, each acknowledged one with its life in the topic."""
-    told = tuple(
-        replace(
-            ack,
-            life=lives.of(
-                TopicPartition(ack.topic, ack.partition),
-                ack.offset,
-                ack.invoked_ns,
-                ack.acknowledged_ns,
-            ),
-        )
-        for ack in sends.acknowledged
-    )
-    return replace(sends, acknowledged=told)
 
 
 def _read_lines(

@@ -8,12 +8,15 @@ from typing import Any
 
 from highwater_checker.finding import Finding
 from highwater_checker.history import HistoryEvent, OperationType
+from highwater_checker.lives_of_records import LivesOfRecords
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import LeaderEpoch, TopicPartition
 from highwater_simulator.disk import Disk
 from highwater_simulator.disk_tree import FileNode, FolderNode
-from highwater_simulator.end_of_schedule import ReadBy, SentBy, check_end
+from highwater_simulator.end_of_schedule import ONE_LIFE, ReadBy, SentBy, check_end, lives_in
 from highwater_simulator.oracle.losses import Excuse
 from highwater_simulator.rng import SeededRng
+from highwater_simulator.trace_log import TraceLog
 from highwater_wire.kafka.record_batch import build_batch
 
 AT, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -83,6 +86,7 @@ def problems(
     high_watermark: int | None = None,
     committed_end: int | None = None,
     excuses: tuple[Excuse, ...] = (),
+    lives: LivesOfRecords = ONE_LIFE,
     **settings: Any,
 ) -> list[tuple[str, int]]:
     contents = {
@@ -100,7 +104,16 @@ def problems(
     led = {AT: end_offset} if committed_end is None else {}
     ends = {} if committed_end is None else {AT: committed_end}
     found: list[Finding] = list(
-        check_end(world, {AT: list(logs)}, led, [sender], readers, excuses, committed_ends=ends)
+        check_end(
+            world,
+            {AT: list(logs)},
+            led,
+            [sender],
+            readers,
+            excuses,
+            committed_ends=ends,
+            lives=lives,
+        )
     )
     return [(finding.invariant, finding.offset) for finding in found]
 
@@ -181,6 +194,40 @@ def test_all_that_is_committed_is_read() -> None:
 
 def test_a_consumer_that_read_nothing_at_all_has_not_seen_it() -> None:
     assert problems({0: "ab"}, read=Client()) == [("unseen", 0), ("unseen", 1)]
+
+
+# ---------------------------------------------------------------- topics created again
+
+
+def lives_of_two_topics() -> LivesOfRecords:
+    """The first one had one record and was deleted at 200 ns, its namesake got two from 300 ns."""
+    times_ns = iter((10, 200, 300))
+    trace = TraceLog(lambda: next(times_ns))
+    sink = trace.sink("broker-0")
+    for kind, offset, detail in (
+        (EventKind.LOG_APPENDED, 0, {"end_offset": 1}),
+        (EventKind.TOPICS_CHANGED, None, {"deleted": ["t"]}),
+        (EventKind.LOG_APPENDED, 0, {"end_offset": 2}),
+    ):
+        topic, partition = (None, None) if offset is None else ("t", 0)
+        sink(TraceEvent(7, 0, 1, 1, kind, topic, partition, offset=offset, detail=detail))
+    assert lives_in(trace, {"u"}) is ONE_LIFE
+    return lives_in(trace, {"t"})
+
+
+def test_records_of_a_topic_that_was_deleted_need_not_be_there() -> None:
+    sent = Client().send("a", 0, at_ns=8).send("x", 0, at_ns=298)
+    read = Client().poll("a", 0, at_ns=30).poll("x", 0, at_ns=400)
+    assert problems({0: "x"}, sent=sent, read=read, lives=lives_of_two_topics()) == []
+    assert problems({0: "x"}, sent=sent) == [("I1", 0), ("realtime-send", 0)]
+    assert problems({0: "x"}, read=read) == [("I9", 0), ("I9", 0)]
+
+
+def test_records_of_the_topic_that_was_created_again_are_there() -> None:
+    sent = Client().send("a", 0, at_ns=8).send("x", 0, at_ns=290).send("y", 1, at_ns=298)
+    read = Client().poll("x", 0, at_ns=400).poll("y", 1, at_ns=400)
+    assert problems({0: "x"}, sent=sent, lives=lives_of_two_topics()) == [("I1", 1)]
+    assert problems({0: "x"}, read=read, lives=lives_of_two_topics()) == [("I9", 1)]
 
 
 # ---------------------------------------------------------------- lost by disks
