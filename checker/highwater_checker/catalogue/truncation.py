@@ -206,12 +206,15 @@ class _LedAgain:
 def kept_its_log_for_a_leader_that_had_cut_its_own(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 5: a follower missed an epoch, has the same leader after it, and does not truncate."""
+    """Row 5: a follower missed an epoch, has the same leader after it, and does not truncate.
+
+    What it cut before its leader did is beside the point: it has fetched since.
+    """
     story = PartitionStory(trace, topic, partition)
     for led in _led_again(story):
         for before, after in _same_leader_told_again(story, led):
             is_cut = any(
-                cut.node == after.node and before.place < cut.place
+                cut.node == after.node and led.cut.place < cut.place
                 for cut in story.of(EventKind.LOG_TRUNCATED)
             )
             if not is_cut and after.offset > led.cut.offset and reaches(offset, led.cut.offset):

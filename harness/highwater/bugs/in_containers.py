@@ -31,10 +31,13 @@ FOLDER = Path("tests/plans")
 PLANS: Mapping[int, str] = {
     1: "follower_cuts_to_a_lagging_high_watermark",
     3: "bugs/two_logs_of_the_same_offsets",
+    5: "bugs/a_follower_that_keeps_what_its_leader_cut",
     6: "bugs/a_follower_that_misses_two_epochs",
+    7: "bugs/a_joiner_that_lacks_what_is_committed",
     8: "bugs/an_empty_broker_joins_the_isr",
     9: "bugs/last_replica_standing",
     10: "slow_follower_then_the_leader_dies",
+    12: "bugs/a_log_in_range_is_wiped",
     15: "bugs/a_restart_that_no_controller_saw",
     17: "bugs/a_move_given_up_leaves_a_replica",
     18: "bugs/commands_before_it_is_known_who_lives",
@@ -48,21 +51,17 @@ PLANS: Mapping[int, str] = {
 """The plan that shows a row on containers, by its number."""
 
 _POWER = "no file system of a container loses what was not synced (power_loss)"
-_NOT_MADE = "none is made yet: its moment is a few milliseconds between two messages"
 _UNSEEN = "no file of a run on containers tells it"
 
 WHY_NOT: Mapping[int, str] = {
     2: _POWER,
     4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
-    5: "none is made yet: row 6's plan has the schedule, but not this row's trigger in its traces",
-    7: _NOT_MADE,
     11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
-    12: _NOT_MADE,
     13: f"{_UNSEEN}: the next controller mends what the deposed one wrote",
     14: f"{_UNSEEN}: the leader takes its ISR for full; ZooKeeper's znode alone differs",
     16: "one command must be late and the next ones in time; a link delays all of them alike",
     21: f"{_UNSEEN}: the high watermark rises once the follower is back",
-    23: "none is made yet: a client must ask for the latest offset right at a take-over",
+    23: "no history tells which leader answered with an offset, and a deposed one may lag",
     25: "the answer to a fetch is read from the disk and sent within a millisecond",
     26: "no file system of a container fails half a write (disk_errors)",
     28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",

@@ -408,6 +408,7 @@ STORIES = (
         {
             "first": leads(1, 0, 0),
             "told": follows(3, 1, 0, 0),
+            "had cut its own before": cuts(3, 0, 0),
             "other": leads(2, 1, 2),
             "cut": cuts(1, 1, 2),
             "again": leads(1, 2, 2),
