@@ -89,7 +89,10 @@ class GrpcControlPlane:
         fail: Callable[[str, BaseException], None],
         watch_trace: WatchTrace | None = None,
         peers: AllowedPeers | None = None,
+        complete: Callable[[NodeSnapshot], NodeSnapshot] = with_usage,
     ) -> None:
+        """complete: adds to a node's snapshot what its process knows."""
+        self._complete = complete
         self._peers = peers or AllowedPeers()
         self._trace = trace
         self._fail = fail
@@ -192,7 +195,7 @@ class GrpcControlPlane:
         try:
             response = await self._handler(request)  # type: ignore[misc]
             if isinstance(response, NodeSnapshot) and response.resident_bytes == 0:
-                response = with_usage(response)
+                response = self._complete(response)
             return encode_control_response(path, response)
         except (Exception, BugFound) as error:
             self._fail(f"control request {path}", error)

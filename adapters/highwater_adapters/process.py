@@ -36,19 +36,27 @@ from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.coordination import KazooCoordinationFactory
 from highwater_adapters.files import RealFileSystem, sync_folder
 from highwater_adapters.loop_watchdog import LoopWatchdog, WatchedSessions
+from highwater_adapters.metrics_port import MetricsPort
 from highwater_adapters.peers import AllowedPeers
+from highwater_adapters.process_usage import with_usage
 from highwater_adapters.random_source import RandomSource
 from highwater_adapters.repeats import INTERVAL_S, BoundedHandler, BoundedTrace
+from highwater_adapters.request_times import RequestTimes
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
+from highwater_core.ids import node_name
+from highwater_core.messages import NodeSnapshot
 from highwater_core.networks import parse_networks
 from highwater_core.ports import CannotStart, Ports
+from highwater_core.prometheus import prometheus_text
 from highwater_core.settings import BadSetting, read_settings
 from highwater_core.traces import TraceRecorder
 
 BAD_SETTING_EXIT_CODE = 2
 CANNOT_START_EXIT_CODE = 1
+NO_METRICS = -1
+"""As metrics_port."""
 KILLED_EXIT_CODE = 137
 """A shell's exit code for a process that SIGKILL ended."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -91,6 +99,11 @@ class NodeSettings(Protocol):
         ...
 
     @property
+    def metrics_port(self) -> int:
+        """NO_METRICS: the node serves none."""
+        ...
+
+    @property
     def data_folder(self) -> str: ...
     @property
     def trace_path(self) -> str:
@@ -104,6 +117,8 @@ class Node(Protocol):
     async def run(self) -> None: ...
 
     def request_stop(self) -> None: ...
+
+    def snapshot(self) -> NodeSnapshot: ...
 
 
 S = TypeVar("S")
@@ -161,7 +176,14 @@ async def _run(
     trace = BoundedTrace(TraceRecorder(runtime, settings.node_id, settings.incarnation, sink))
     files = RealFileSystem(folder / "data")
     peers = AllowedPeers(parse_networks(settings.control_allowed_networks))
-    control = GrpcControlPlane(trace, runtime.fail, watch_trace=sink.watch, peers=peers)
+    times = RequestTimes()
+    control = GrpcControlPlane(
+        trace,
+        runtime.fail,
+        watch_trace=sink.watch,
+        peers=peers,
+        complete=lambda snapshot: with_usage(snapshot, times.counters()),
+    )
     transport = TcpTransport(client_id=f"node-{settings.node_id}")
     watchdog = LoopWatchdog(max(settings.session_timeout_ms, settings.event_loop_stall_max_ms))
     ports = Ports(
@@ -177,8 +199,14 @@ async def _run(
     )
     node = make_node(settings, ports)
     listeners = [
-        KafkaListener(spec, trace, runtime.fail) for spec in make_listeners(settings, node)
+        KafkaListener(spec, trace, runtime.fail, times) for spec in make_listeners(settings, node)
     ]
+    metrics = MetricsPort(
+        lambda: prometheus_text(
+            {node_name(settings.node_id): with_usage(node.snapshot(), times.counters())}
+        ),
+        runtime.fail,
+    )
     _tell_held_back_again(runtime.loop, trace)
     for number in (signal.SIGTERM, signal.SIGINT):
         runtime.loop.add_signal_handler(number, node.request_stop)
@@ -187,8 +215,13 @@ async def _run(
         await control.start(settings.listen_host or settings.control_host, settings.control_port)
         for listener in listeners:
             await listener.start()
+        if settings.metrics_port != NO_METRICS:
+            await metrics.start(
+                settings.listen_host or settings.control_host, settings.metrics_port
+            )
         await _run_node(node, runtime)
     finally:
+        await metrics.stop()
         for listener in listeners:
             await listener.stop()
         await control.stop()

@@ -45,12 +45,14 @@ def own_usage() -> ProcessUsage:
     )
 
 
-def with_usage(snapshot: NodeSnapshot) -> NodeSnapshot:
-    """Return the snapshot with this process's usage."""
+def with_usage(
+    snapshot: NodeSnapshot, counters_of_process: tuple[tuple[str, int], ...] = ()
+) -> NodeSnapshot:
+    """Return the snapshot with this process's usage, and with further counters of the process."""
     usage = own_usage()
     counters = ("open_files", usage.open_files), ("threads", usage.threads)
     return replace(
         snapshot,
         resident_bytes=usage.private_bytes,
-        counters=(*snapshot.counters, *counters),
+        counters=(*snapshot.counters, *counters, *counters_of_process),
     )

@@ -22,6 +22,7 @@ from highwater_adapters.fair_line import FairLine
 from highwater_adapters.frames import BadFrame, FrameBuffer, Scratch
 from highwater_adapters.listener_spec import ConnectionContext, ListenerSpec
 from highwater_adapters.memory_quota import FREE_BYTES
+from highwater_adapters.request_times import RequestTimes
 from highwater_adapters.response_writer import (
     OwnedPiece,
     ResponseWriter,
@@ -73,6 +74,8 @@ class Host(Protocol):
     def scratch(self) -> Scratch: ...
     @property
     def line(self) -> FairLine: ...
+    @property
+    def times(self) -> RequestTimes: ...
     def turn_s(self) -> float: ...
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
@@ -85,6 +88,7 @@ class _Exchange:
 
     __slots__ = (
         "api_version",
+        "began_at",
         "correlation_id",
         "hang_up",
         "in_flight_bytes",
@@ -94,8 +98,9 @@ class _Exchange:
         "request_type",
     )
 
-    def __init__(self, frame: RequestFrame, request_bytes: int) -> None:
+    def __init__(self, frame: RequestFrame, request_bytes: int, began_at: float) -> None:
         request = frame.request
+        self.began_at = began_at
         self.api_version = frame.api_version
         self.correlation_id = frame.correlation_id
         self.request_type = type(request)
@@ -297,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_handling = False
 
     def _start(self, frame: RequestFrame, request_bytes: int) -> None:
-        exchange = _Exchange(frame, request_bytes)
+        exchange = _Exchange(frame, request_bytes, self._loop.time())
         self._exchanges.append(exchange)
         self._in_flight_bytes += exchange.in_flight_bytes
         self._held_bytes += exchange.kept_bytes
@@ -415,9 +420,11 @@ class Connection(asyncio.BufferedProtocol):
     def _send_answers(self) -> None:
         if self._is_dropped:
             return
-        exchanges = self._exchanges
+        exchanges, times = self._exchanges, self._host.times
         while exchanges and (pieces := exchanges[0].pieces) is not None:
             exchange = exchanges.popleft()
+            took_s = self._loop.time() - exchange.began_at
+            times.add(exchange.request_type, self._context.listener, took_s)
             self._in_flight_bytes -= exchange.in_flight_bytes
             self._held_bytes -= exchange.kept_bytes + exchange.memory_bytes
             self._unsent_bytes -= exchange.memory_bytes

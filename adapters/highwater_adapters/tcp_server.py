@@ -23,6 +23,7 @@ from highwater_adapters.listener_spec import (
     KafkaHandler,
     ListenerSpec,
 )
+from highwater_adapters.request_times import RequestTimes
 from highwater_adapters.tcp_connection import Connection
 from highwater_core.check import check
 from highwater_core.events import EventKind
@@ -43,9 +44,15 @@ class KafkaListener:
     """Accepts connections on one port and answers their requests."""
 
     def __init__(
-        self, spec: ListenerSpec, trace: Trace, fail: Callable[[str, BaseException], None]
+        self,
+        spec: ListenerSpec,
+        trace: Trace,
+        fail: Callable[[str, BaseException], None],
+        times: RequestTimes | None = None,
     ) -> None:
+        """times: where answered requests are counted; a node's listeners share it."""
         self.spec = spec
+        self.times = times or RequestTimes()
         self.scratch = Scratch()
         self._trace = trace
         self._fail = fail

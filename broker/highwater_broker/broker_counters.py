@@ -20,11 +20,13 @@ def broker_counters(
     *,
     offline_replicas: int,
     waiting_requests: int,
+    waiting_fetches: int,
 ) -> Counters:
     """Return the counters; those of the ISR's size are of the partitions that the broker leads."""
     spare = [each.spare_in_sync for each in partitions]
     return (
         ("waiting_requests", waiting_requests),
+        ("waiting_fetches", waiting_fetches),
         ("isr_shrinks", isr_changes.shrinks),
         ("isr_expands", isr_changes.expands),
         ("under_min_isr_partitions", sum(each is not None and each < 0 for each in spare)),

@@ -324,5 +324,6 @@ class BrokerNode:
                 self._isr_changes,
                 offline_replicas=self._logs.offline_count,
                 waiting_requests=self._purgatory.waiting_count,
+                waiting_fetches=self._purgatory.watching_count,
             ),
         )

@@ -181,6 +181,11 @@ class Purgatory:
         """The number of waiting requests."""
         return self._waiting_count
 
+    @property
+    def watching_count(self) -> int:
+        """The number of waiting fetches among these."""
+        return self._watching_count
+
     def is_listing_any(self) -> bool:
         """Return whether any key has a waiter or a reader."""
         return bool(self._waiting) or self._reader_count > 0

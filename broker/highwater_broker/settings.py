@@ -61,6 +61,8 @@ class BrokerSettings:
     replication_port: int = 9093
     control_host: str = "localhost"
     control_port: int = 9095
+    metrics_port: int = -1
+    """Where GET /metrics is answered for Prometheus, beside the control port; -1: nowhere."""
     listen_host: str = ""
     """The address on which CLIENT, REPLICATION and the control port listen; empty: each on its
     announced host. EXTERNAL listens on every address."""

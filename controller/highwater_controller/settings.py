@@ -30,6 +30,8 @@ class ControllerSettings:
     control_host: str = "localhost"
     """The address of this controller's gRPC server for other nodes; published in ZooKeeper."""
     control_port: int = 9095
+    metrics_port: int = -1
+    """Where GET /metrics is answered for Prometheus, beside the control port; -1: nowhere."""
     listen_host: str = ""
     """The address on which the control port listens; empty: control_host."""
     control_allowed_networks: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -51,6 +52,21 @@ def scraped_whole(cluster: Cluster) -> dict[tuple[str, str], float]:
     return found if all(up) else {}
 
 
+def targets_of(cluster: Cluster) -> list[str]:
+    (group,) = json.loads(ask(cluster, "metrics", "--targets").stdout)
+    assert group["labels"] == {"run": cluster.run_id}
+    assert len(group["targets"]) == len(cluster.node_ids)
+    targets: list[str] = group["targets"]
+    return targets
+
+
+def scraped_at(target: str) -> set[str]:
+    """Return the names of the metrics that a node tells by itself."""
+    with urlopen(f"http://{target}/metrics", timeout=WITHIN_S) as answer:
+        text = answer.read().decode()
+    return {family.name for family in text_string_to_metric_families(text)}
+
+
 def test_topics_metrics_and_a_controlled_shutdown_by_commands() -> None:
     with Cluster(Topology(brokers=3, controllers=2, session_timeout_ms=6_000)) as cluster:
         cluster.start()
@@ -74,6 +90,8 @@ def test_topics_metrics_and_a_controlled_shutdown_by_commands() -> None:
         ask(cluster, "topics", "create", "outside", fails=True)
         ask(cluster, "topics", "describe", "no-such-topic", fails=True)
 
+        for target in targets_of(cluster):
+            assert "highwater_node_up" in scraped_at(target)
         before = eventually(lambda: scraped_whole(cluster), within=WITHIN_S, what="5 nodes up")
         nodes = [cluster.topology.node(node).name for node in cluster.node_ids]
         assert [before["highwater_node_up", node] for node in nodes] == [1] * 5

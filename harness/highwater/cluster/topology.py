@@ -22,6 +22,7 @@ CLIENT_PORT = 9092
 REPLICATION_PORT = 9093
 EXTERNAL_PORT = 9094
 CONTROL_PORT = 9095
+METRICS_PORT = 9404
 ZOOKEEPER_PORT = 2181
 
 MAX_BROKERS = 100
@@ -151,6 +152,7 @@ _OWNED_SETTINGS = frozenset(
         "replication_port",
         "control_host",
         "control_port",
+        "metrics_port",
     }
 )
 """Settings that follow from the topology or the image."""
@@ -193,6 +195,7 @@ def node_environment(
         "zookeeper": f"{zookeeper}:{ZOOKEEPER_PORT}",
         "control_host": address,
         "control_port": CONTROL_PORT,
+        "metrics_port": METRICS_PORT,
     }
     if spec.kind is NodeKind.BROKER:
         settings |= {

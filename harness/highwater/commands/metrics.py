@@ -11,11 +11,12 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.topology import METRICS_PORT
 from highwater.commands.logs import find_node
 from highwater.errors import HarnessError
-from highwater.output import say
-from highwater.report.prometheus import CONTENT_TYPE, prometheus_text
+from highwater.output import print_json, say
 from highwater_core.ids import NodeId
+from highwater_core.prometheus import CONTENT_TYPE, prometheus_text
 
 PATH = "/metrics"
 REQUEST_WITHIN_S = 10
@@ -37,18 +38,34 @@ def metrics(
         ),
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Where --serve listens.")] = "127.0.0.1",
+    targets: Annotated[
+        bool,
+        typer.Option("--targets", help="Print the nodes' own ports, for file_sd_configs."),
+    ] = False,
 ) -> None:
-    """Print every node's metrics as Prometheus text, or serve them to be scraped."""
+    """Print every node's metrics as Prometheus text, or serve them to be scraped.
+
+    Every node answers GET /metrics itself, too: --targets lists where.
+    """
     cluster = Cluster.attach(run)
     nodes = cluster.node_ids if node is None else (find_node(cluster.topology, node),)
     if not set(nodes) <= set(cluster.node_ids):
         raise HarnessError(f"{node} tells no metrics; brokers and controllers do")
+    if targets:
+        print_json(targets_of(cluster, nodes))
+        return
     if serve is None:
         sys.stdout.write(scrape(cluster, nodes))
         return
     with metrics_server(host, serve, lambda: scrape(cluster, nodes)) as server:
         say(f"http://{host}:{server.server_port}{PATH}; Ctrl-C ends it")
         server.serve_forever()
+
+
+def targets_of(cluster: Cluster, nodes: tuple[NodeId, ...]) -> list[dict[str, object]]:
+    """Return the nodes' own addresses, as Prometheus' file_sd_configs read them."""
+    places = [f"{cluster.address(node)}:{METRICS_PORT}" for node in nodes]
+    return [{"targets": places, "labels": {"run": cluster.run_id}}]
 
 
 def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:

@@ -15,6 +15,7 @@ class Settings:
     control_host: str = "127.0.0.1"
     control_port: int = 0
     listen_host: str = ""
+    metrics_port: int = -1
     control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""

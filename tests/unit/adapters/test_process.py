@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from highwater_adapters.process import (
     load_settings,
@@ -19,7 +21,8 @@ from highwater_adapters.process import (
 from highwater_adapters.random_source import RandomSource
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint, FailPoints
-from highwater_core.messages import FailPointAction
+from highwater_core.ids import NO_CONTROLLER_EPOCH, NodeId
+from highwater_core.messages import FailPointAction, NodeSnapshot
 from highwater_core.ports import CannotStart, Ports
 from highwater_core.settings import BadSetting
 from tests.unit.adapters.node_process import (
@@ -67,6 +70,23 @@ class NodeThatExitsAtAFailPoint(NodeThatWaits):
         ports.trace.emit(EventKind.NODE_STOPPED)
 
 
+class NodeThatScrapesItself(NodeThatWaits):
+    """Writes down what its port for metrics answers."""
+
+    def snapshot(self) -> NodeSnapshot:
+        return NodeSnapshot(
+            NodeId(self.settings.node_id), "broker", 3, "fenced", NO_CONTROLLER_EPOCH
+        )
+
+    async def run(self) -> None:
+        host, port = self.settings.control_host, self.settings.metrics_port
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        (Path(self.settings.data_folder) / "found").write_bytes(await reader.read())
+        writer.close()
+        await super().run()
+
+
 class NodeThatCallsItself(NodeThatWaits):
     """Writes down which of two loopback addresses its control port answers."""
 
@@ -91,6 +111,22 @@ def test_the_control_port_listens_where_it_is_announced_or_where_a_setting_says(
     settings = Settings(str(tmp_path), listen_host=listen_host)
     assert run_to_the_end(NodeThatCallsItself, settings) == 0
     assert (tmp_path / "found").read_text() == expected
+
+
+def test_a_node_tells_its_metrics_itself_where_it_is_to(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert run_to_the_end(NodeThatScrapesItself, Settings(str(tmp_path), metrics_port=port)) == 0
+    text = (tmp_path / "found").read_bytes().partition(b"\r\n\r\n")[2].decode()
+    found = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels == {"node": "broker-7"}
+    }
+    assert found["highwater_node_up"] == 1
+    assert found["highwater_node_incarnation"] == 3
+    assert found["process_open_fds"] > 0
 
 
 def test_sigterm_stops_the_node_cleanly_and_starts_are_counted(tmp_path: Path) -> None:

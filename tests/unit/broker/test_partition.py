@@ -329,7 +329,9 @@ def test_a_leader_counts_its_isrs_changes_and_tells_how_many_members_it_can_spar
     partition._context = replace(partition._context, isr_changes=changes)
 
     def counted() -> dict[str, int]:
-        counters = broker_counters([partition], changes, offline_replicas=0, waiting_requests=0)
+        counters = broker_counters(
+            [partition], changes, offline_replicas=0, waiting_requests=0, waiting_fetches=0
+        )
         return {name: count for name, count in counters if count}
 
     assert counted() == {}, "it does not lead"

@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from highwater.commands.metrics import metrics_server
 from highwater.project import project_root
-from highwater.report.prometheus import CONTENT_TYPE, prometheus_text
 from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,
@@ -25,6 +24,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot, UnansweredCommand
+from highwater_core.prometheus import CONTENT_TYPE, prometheus_text
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -74,6 +74,11 @@ BROKER = NodeSnapshot(
     ),
     counters=(
         ("waiting_requests", 4),
+        ("waiting_fetches", 3),
+        ("requests.FetchFollower", 9),
+        ("request_ms.FetchFollower", 4_500),
+        ("requests.Produce", 2),
+        ("request_ms.Produce", 1),
         ("isr_shrinks", 7),
         ("isr_expands", 6),
         ("under_min_isr_partitions", 2),
@@ -165,6 +170,18 @@ def test_a_broker_counts_its_leaderships_and_under_replicated_partitions() -> No
     assert value(found, "kafka_cluster_partition_underreplicated", **at_a) == 1
     assert value(found, "kafka_log_log_logendoffset", **at_a) == 6
     assert value(found, "highwater_broker_high_watermark", **at_a) == 5
+
+
+def test_a_broker_has_kafkas_names_for_requests_and_their_times() -> None:
+    found = samples_of(prometheus_text({"broker-0": BROKER}))
+    metrics = "kafka_network_requestmetrics"
+    for request, count, took_ms in (("FetchFollower", 9, 4_500), ("Produce", 2, 1)):
+        labels = {"node": "broker-0", "request": request}
+        assert value(found, f"{metrics}_requests_total", **labels) == count
+        assert value(found, f"{metrics}_totaltimems_count", **labels) == count
+        assert value(found, f"{metrics}_totaltimems_sum", **labels) == took_ms
+    purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    assert value(found, purgatory, node="broker-0", delayedOperation="Fetch") == 3
 
 
 def test_a_node_that_does_not_answer_is_down_and_tells_nothing_else() -> None:

@@ -80,6 +80,10 @@ _OF_A_BROKER: Mapping[str, tuple[str, str, str]] = {
         "requests in the purgatory",
     ),
 }
+REQUESTS, REQUEST_MS = "requests.", "request_ms."
+"""Before the name of a request, in a snapshot's counters: how many were answered, and in what time
+from their last byte to the answer's handing over, all of them together."""
+_REQUESTS = "kafka_network_requestmetrics"
 
 _KAFKAS_TIMES: Mapping[str, str] = {
     "ControllerZnodeChanged": "controllerchange",
@@ -222,6 +226,14 @@ def _of_broker(snapshot: NodeSnapshot) -> Iterator[Metric]:
         "1: the ISR lacks a replica, as the partition's leader has it",
         tuple(Sample(int(_is_under_replicated(each)), _place(each)) for each in led),
     )
+    waiting = Sample(counters.get("waiting_fetches", 0), {"delayedOperation": "Fetch"})
+    yield Metric(
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "gauge",
+        "fetches in the purgatory",
+        (waiting,),
+    )
+    yield from _request_times(counters)
     offsets = {
         "kafka_log_log_logstartoffset": ("the first offset that is kept", "log_start_offset"),
         "kafka_log_log_logendoffset": ("the next offset to assign", "log_end_offset"),
@@ -230,6 +242,27 @@ def _of_broker(snapshot: NodeSnapshot) -> Iterator[Metric]:
     for name, (about, field) in offsets.items():
         samples = tuple(Sample(getattr(each, field), _place(each)) for each in replicas)
         yield Metric(name, "gauge", about, samples)
+
+
+def _request_times(counters: Mapping[str, int]) -> Iterator[Metric]:
+    """Yield the number and the time of the requests of each kind, with Kafka's names for them."""
+    counts = {
+        name.removeprefix(REQUESTS): count
+        for name, count in counters.items()
+        if name.startswith(REQUESTS)
+    }
+    by_request = (
+        sample
+        for request, count in counts.items()
+        for sample in _sums(count, counters[f"{REQUEST_MS}{request}"], {"request": request})
+    )
+    yield Metric(
+        f"{_REQUESTS}_requests_total",
+        "counter",
+        "requests answered",
+        tuple(Sample(count, {"request": request}) for request, count in counts.items()),
+    )
+    yield _summary(f"{_REQUESTS}_totaltimems", "from a request's arrival to its answer", by_request)
 
 
 def _is_under_replicated(led: ReplicaSnapshot) -> bool:
