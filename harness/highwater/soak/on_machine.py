@@ -94,6 +94,7 @@ class Machine:
         return new_run_id("soak")
 
     def remove_leftovers(self, run_id: str) -> None:
+        self._await_engine()  # after a reboot the soak may be there first
         engine = connect_engine()
         try:
             remove_run(engine, run_id)

@@ -45,7 +45,11 @@ class World(Protocol):
     def new_run_id(self) -> str: ...
 
     def remove_leftovers(self, run_id: str) -> None:
-        """Remove containers, networks and volumes of a run that was killed."""
+        """Remove containers, networks and volumes of a run that was killed.
+
+        Raises:
+            CouldNotRun: the engine is away.
+        """
         ...
 
     def now_s(self) -> float:
