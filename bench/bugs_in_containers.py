@@ -21,12 +21,13 @@ from rich.table import Table
 
 from bench.command import RESULT_FOLDER, result_name, run_command
 from bench.report import markdown_table, replace_between
-from highwater.bugs.in_containers import PLANS, WHY_NOT, evidence_of, plan_of, with_every_fix
+from highwater.bugs.in_containers import PLANS, WHY_NOT, evidence_of, plan_of
 from highwater.bugs.kept import Bug, all_bugs, bug_of
 from highwater.output import RESULTS, say
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.plans.in_containers import run_in_containers
+from highwater_chaos.fixed import with_every_fix
 from highwater_chaos.plan import Plan
 from highwater_checker.verdict import Outcome, Verdict
 

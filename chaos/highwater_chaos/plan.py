@@ -235,6 +235,8 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     least_takeovers: int = 0
     """Faults after which another leader or controller must be seen; with fewer the run is
     unknown."""
+    with_every_fix: str = ""
+    """The title of the same schedule with every fix (highwater_chaos.fixed), which passes."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

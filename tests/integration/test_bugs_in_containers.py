@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from highwater.bugs.in_containers import PLANS, evidence_of, plan_of, with_every_fix
+from highwater.bugs.in_containers import PLANS, evidence_of, plan_of
 from highwater.bugs.kept import bug_of
+from highwater_chaos.fixed import with_every_fix
 from highwater_checker.verdict import Outcome
 from tests.integration.plan_runs import TRIES, run_plan
 

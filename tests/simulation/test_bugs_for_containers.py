@@ -13,7 +13,6 @@ from highwater.bugs.in_containers import (
     NotInContainers,
     evidence_of,
     plan_of,
-    with_every_fix,
 )
 from highwater.bugs.kept import SHOWN_IN, Bug, all_bugs, bug_of
 from highwater.project import project_root
@@ -21,6 +20,7 @@ from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater.runs.plans.translation import unsupported
+from highwater_chaos.fixed import with_every_fix
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.requirements import PLAYED_TO_ITS_END
 from highwater_checker.verdict import Outcome, Requirement, Verdict

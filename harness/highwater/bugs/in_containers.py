@@ -10,8 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from highwater.bugs.kept import Bug
 from highwater.errors import HarnessError
 from highwater.project import project_root
@@ -23,7 +21,6 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, FINAL_LOOK
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Verdict
-from highwater_core.config import Preset
 from highwater_core.events import TraceEvent
 
 FOLDER = Path("tests/plans")
@@ -89,12 +86,6 @@ def plan_of(bug: Bug) -> Plan:
             f"{bug.name} (row {bug.row.number}) has no plan for containers: {why}"
         )
     return read_plan(project_root() / FOLDER / f"{name}.json")
-
-
-def with_every_fix(plan: Plan) -> Plan:
-    """Return the same schedule under preset fenced, without toggles and planted mistakes."""
-    fixed = replace(plan.topology, preset=Preset.FENCED, toggles={})
-    return replace(plan, topology=fixed, expected=None)
 
 
 def evidence_of(row: Row, verdict: Verdict, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The plans that show the catalogue's bugs: one for each row, and its twin with every fix."""
+"""The plans that show the catalogue's bugs, one for each row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from highwater_chaos.words import say_value
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 
 FOLDER = Path("tests/scenarios")
-TWIN = "_fenced"
-"""The end of a twin's name: the same schedule under preset fenced."""
-
 SHOWN_IN: Mapping[int, str] = {
     1: "truncation_to_a_lagging_high_watermark",
     2: "an_unflushed_end_that_leads",
@@ -73,33 +70,18 @@ class Bug:
         """Return the first of its ids."""
         return self.row.ids[0]
 
-    @property
-    def path(self) -> Path:
-        """Return its plan's file.
+    def plan(self) -> Plan:
+        """Return its plan.
 
         Raises:
             HasNoPlan: no plan shows the row.
         """
-        return self._file("")
-
-    @property
-    def twin_path(self) -> Path:
-        """Return the file of the same schedule with every fix; raises as path does."""
-        return self._file(TWIN)
-
-    def plan(self) -> Plan:
-        return read_plan(self.path)
-
-    def twin(self) -> Plan:
-        return read_plan(self.twin_path)
-
-    def _file(self, end: str) -> Path:
         if not self.scenario:
             raise HasNoPlan(
                 f"no plan shows row {self.row.number} ({', '.join(self.row.ids)}). "
                 f"In a trace: {self.row.in_a_trace}"
             )
-        return project_root() / FOLDER / f"{self.scenario}{end}.json"
+        return read_plan(project_root() / FOLDER / f"{self.scenario}.json")
 
 
 def all_bugs() -> list[Bug]:

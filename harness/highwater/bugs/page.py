@@ -8,7 +8,7 @@ from os.path import relpath
 from highwater.bugs.diagram import diagram
 from highwater.bugs.in_containers import FOLDER as PLANS_FOLDER
 from highwater.bugs.in_containers import PLANS, WHY_NOT
-from highwater.bugs.kept import FOLDER, TWIN, Bug, all_bugs
+from highwater.bugs.kept import FOLDER, Bug, all_bugs
 from highwater.bugs.told import BugTold, Told, say_steps
 from highwater_checker.catalogue.rows import Row
 
@@ -37,7 +37,7 @@ def page(told: BugTold) -> str:
         f"    highwater bugs show {told.bug.name}",
         "",
         f"runs the plan `{FOLDER}/{name}.json`,",
-        f"and then its twin `{name}{TWIN}.json`, the same schedule with every fix.",
+        "and then the same schedule with every fix.",
         *_in_containers(row),
         "",
         "## With the bug",

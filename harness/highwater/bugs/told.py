@@ -1,4 +1,4 @@
-"""A bug's plan and its twin, run in virtual time: what each shows, and its story."""
+"""A bug's plan, and the same with every fix, run in virtual time: what each shows, its story."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from highwater.bugs.kept import Bug, means_of
 from highwater.bugs.story import Story, story_of
 from highwater.errors import HarnessError
+from highwater_chaos.fixed import with_every_fix
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_plan
 from highwater_checker.catalogue.rows import Row
@@ -18,7 +19,7 @@ from highwater_simulator.search import bug_or_none, find
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One run of a bug's plan, or of its twin.
+    """One run of a bug's plan, or of the same with every fix.
 
     violation: None for a run that shows none.
     evidence: how the row's trigger is in the trace, in one sentence; "" where it is not, or where
@@ -66,12 +67,13 @@ class BugTold:
 
 
 def tell(bug: Bug) -> BugTold:
-    """Run the bug's plan and its twin.
+    """Run the bug's plan, and the same with every fix.
 
     Raises:
         HasNoPlan: no plan shows it.
     """
-    return BugTold(bug, _told(bug.row, bug.plan()), _told(bug.row, bug.twin()))
+    plan = bug.plan()
+    return BugTold(bug, _told(bug.row, plan), _told(bug.row, with_every_fix(plan)))
 
 
 def say_bug(row: Row) -> Iterator[str]:

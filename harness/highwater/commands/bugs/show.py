@@ -113,7 +113,8 @@ def _fields(told: BugTold, problems: list[str]) -> dict[str, object]:
 
 def _show_in_containers(bug: Bug) -> int:
     """Run both plans on containers, print their verdicts, and return the exit code."""
-    from highwater.bugs.in_containers import evidence_of, plan_of, with_every_fix
+    from highwater.bugs.in_containers import evidence_of, plan_of
+    from highwater_chaos.fixed import with_every_fix
 
     plan = plan_of(bug)  # before anything is printed or started
     _print_bug(bug)
