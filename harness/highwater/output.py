@@ -10,8 +10,12 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from highwater_checker.verdict import Outcome
+
 Cell = Callable[[Any], str]
 
+STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
+"""The colour of each verdict."""
 PROGRESS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False)
 

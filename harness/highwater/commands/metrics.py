@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from threading import Lock
 from typing import Annotated
 
@@ -15,11 +14,11 @@ from highwater.cluster.topology import METRICS_PORT
 from highwater.commands.logs import find_node
 from highwater.errors import HarnessError
 from highwater.output import print_json, say
+from highwater.quiet_http import QuietHandler, QuietServer, quiet_server
 from highwater_core.ids import NodeId
 from highwater_core.prometheus import CONTENT_TYPE, prometheus_text
 
 PATH = "/metrics"
-REQUEST_WITHIN_S = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -75,18 +74,8 @@ def scrape(cluster: Cluster, nodes: tuple[NodeId, ...]) -> str:
     )
 
 
-class _Server(ThreadingHTTPServer):
-    """Says nothing of a client that leaves in the middle of its request, or of the answer."""
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
-
-
-def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPServer:
+def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> QuietServer:
     """Return a server that answers GET /metrics with a new text, made one at a time.
-
-    A client that says nothing is left after REQUEST_WITHIN_S.
 
     Raises:
         HarnessError: the address cannot be bound.
@@ -94,25 +83,13 @@ def metrics_server(host: str, port: int, make_text: Callable[[], str]) -> HTTPSe
 
     making = Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = REQUEST_WITHIN_S
-
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] != PATH:
+    class Handler(QuietHandler):
+        def get(self, path: str) -> None:
+            if path != PATH:
                 self.send_error(404)
                 return
             with making:
                 body = make_text().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(CONTENT_TYPE, body)
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing: a scrape every few seconds is no progress."""
-
-    try:
-        return _Server((host, port), Handler)
-    except OSError as error:
-        raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error
+    return quiet_server(host, port, Handler)

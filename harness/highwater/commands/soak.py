@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from highwater.durations import duration_ms
 from highwater.errors import HarnessError
-from highwater.output import RESULTS, print_json
+from highwater.output import RESULTS, STYLES, print_json
 from highwater.report.screen import Screen
 from highwater.runs.chaos.options import Without
 from highwater.runs.stock.libraries import ClientKind
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from highwater.soak.running import Limits
 
 ROOT = Path("runs") / "soaks"
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
-_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 GIB = 2**30
 
 
@@ -72,7 +70,6 @@ def soak(
     alone, failed ones everything. Exit code 0: more plans passed than prove nothing, and none
     failed; 1: one failed; 2: too little was proven, or the soak ended before its time.
     """
-    from highwater.runs.chaos.planning import duration_ms
     from highwater.soak.draws import SoakSettings
     from highwater.soak.folder import SoakFolder
     from highwater.soak.hooks import Hooks
@@ -86,7 +83,10 @@ def soak(
         clients=tuple(client or defaults.clients),
         without=tuple(without or ()),
     )
-    limits = Limits(duration_s(lasting), until_failure, again, round(keep_gib * GIB))
+    wanted_ms = duration_ms(lasting)
+    if not wanted_ms:
+        raise HarnessError("a soak takes time: --for 0 runs nothing")
+    limits = Limits(wanted_ms / 1_000, until_failure, again, round(keep_gib * GIB))
     folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
     hooks = Hooks(webhook, on_finding)
     with Screen() as screen, _live_page(folder, serve, host, screen):
@@ -107,7 +107,7 @@ def _run(
     from highwater.soak.running import Soak
 
     def ended(entry: Entry) -> None:
-        screen.say(in_a_line(entry), style=_STYLES[entry.outcome])
+        screen.say(in_a_line(entry), style=STYLES[entry.outcome])
         write_page(folder, settings, running.entries)
         hooks.tell(folder.path, entry, screen.say)
 
@@ -130,9 +130,6 @@ def _live_page(folder: SoakFolder, port: int | None, host: str, screen: Screen) 
     with served(host, port, partial(read_view, folder.path)) as address:
         screen.say(f"live: {address}", style="bold")
         yield
-
-
-_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}
 
 
 def in_a_line(entry: Entry) -> str:
@@ -160,15 +157,3 @@ def _print_result(folder: SoakFolder, entries: list[Entry], outcome: Outcome) ->
             RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
     RESULTS.print(f"verdict: {outcome.value}")
     RESULTS.print(str(folder.page), soft_wrap=True)
-
-
-def duration_s(text: str) -> float:
-    """Return the duration in seconds of "8h", "90m", "45s" or "2d".
-
-    Raises:
-        HarnessError: the text is no duration.
-    """
-    parsed = _DURATION.fullmatch(text.strip())
-    if parsed is None or not float(parsed[1]):
-        raise HarnessError(f"{text!r} is no length of time; write 8h, 90m or 2d")
-    return float(parsed[1]) * _S[parsed[2]]

@@ -7,10 +7,9 @@ from itertools import chain, repeat
 from rich.table import Table
 from rich.text import Text
 
-from highwater.output import RESULTS, printable
-from highwater_checker.verdict import Outcome, Verdict
+from highwater.output import RESULTS, STYLES, printable
+from highwater_checker.verdict import Verdict
 
-_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 _MAX_REASONS = 20
 _SHOWN_WITH_RECORDS = 2
 """Findings that are followed by the replicas' records around them, and the bytes that differ."""
@@ -34,7 +33,7 @@ def print_outcome(verdict: Verdict, all_are: str, where: str = "") -> None:
 
     all_are: where the reader finds all reasons if there are more; "" prints them all.
     """
-    style = _STYLES[verdict.outcome]
+    style = STYLES[verdict.outcome]
     shown = verdict.reasons[:_MAX_REASONS] if all_are else verdict.reasons
     around = (finding.around for finding in verdict.findings[:_SHOWN_WITH_RECORDS])
     # The findings are the first reasons.

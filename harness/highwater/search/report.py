@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from highwater.output import STYLES
 from highwater.search.options import SearchOptions
 from highwater.search.searching import Search, families_of, plan_name, replay_command
 from highwater_checker.verdict import Outcome
@@ -19,7 +20,6 @@ from highwater_simulator.search import Kind, Summary
 RAREST = 8
 NEVER_SHOWN = 20
 _NS_PER_S = 1e9
-_STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def print_report(report: SearchReport, console: Console) -> None:
         console.print(Text(f"seed {lost.seed}, {lost.family}: {lost.why}", style="yellow"))
     for reason in report.reasons:
         console.print(Text(reason.splitlines()[0], style="yellow"), soft_wrap=True)
-    console.print(Text(f"verdict: {report.verdict.value}", style=_STYLES[report.verdict]))
+    console.print(Text(f"verdict: {report.verdict.value}", style=STYLES[report.verdict]))
 
 
 def _numbers(report: SearchReport) -> Table:

@@ -6,10 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from highwater.output import STYLES
 from highwater.watching.view import View
-from highwater_checker.verdict import Outcome
 
-_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "yellow"}
 MIB = 2**20
 
 
@@ -71,7 +70,7 @@ def _plans(view: View) -> Table:
     for entry in view.last:
         table.add_row(
             str(entry.number),
-            Text(entry.outcome.value, style=_STYLES[entry.outcome]),
+            Text(entry.outcome.value, style=STYLES[entry.outcome]),
             f"{entry.took_s:.0f} s",
             entry.preset.value,
             entry.client.value,

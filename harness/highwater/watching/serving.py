@@ -5,32 +5,20 @@ Source: WHATWG HTML, "Server-sent events".
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import BoundedSemaphore, Event, Thread
 
 import msgspec
 
-from highwater.errors import HarnessError
+from highwater.quiet_http import REQUEST_WITHIN_S, QuietHandler, quiet_server
 from highwater.watching.view import View
 
 EVERY_S = 0.5
-REQUEST_WITHIN_S = 10
 MOST_READERS = 20
 """Pages that may be open at a time: each has a thread."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a reader that leaves."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -44,26 +32,16 @@ def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
     room = BoundedSemaphore(MOST_READERS)
     over = Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = REQUEST_WITHIN_S
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
+    class Handler(QuietHandler):
+        def get(self, path: str) -> None:
             if path == "/":
-                self._answer("text/html; charset=utf-8", page)
+                self.answer("text/html; charset=utf-8", page)
             elif path == "/view.json":
-                self._answer("application/json", msgspec.json.encode(view()))
+                self.answer("application/json", msgspec.json.encode(view()))
             elif path == "/events":
                 self._stream()
             else:
                 self.send_error(404)
-
-        def _answer(self, kind: str, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
         def _stream(self) -> None:
             """Send the view when it changes, until the reader or the server ends."""
@@ -85,13 +63,7 @@ def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
             finally:
                 room.release()
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing: progress belongs to what is watched."""
-
-    try:
-        server = _Server((host, port), Handler)
-    except OSError as error:
-        raise HarnessError(f"cannot listen at {host}:{port}: {error}") from error
+    server = quiet_server(host, port, Handler)
     thread = Thread(target=server.serve_forever, name="live page", daemon=True)
     thread.start()
     try:

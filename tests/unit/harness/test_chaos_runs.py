@@ -15,7 +15,7 @@ from highwater.errors import HarnessError, NoSuchRun
 from highwater.faults.intents import IntentLog
 from highwater.runs.chaos.acting import acting_faults, choose_run
 from highwater.runs.chaos.outline import outline, problems_in_containers
-from highwater.runs.chaos.planning import duration_ms, plan_of
+from highwater.runs.chaos.planning import plan_of
 from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
 from highwater.runs.chaos.single import parse_fault
 from highwater.runs.plans.outcome import PlanResult
@@ -27,19 +27,6 @@ from highwater_chaos.words import say_fault
 from highwater_checker.run_folder.intents import Phase
 from highwater_checker.verdict import Outcome, Verdict
 from highwater_core.config import Preset
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("60s", 60_000), ("2m", 120_000), ("500ms", 500), ("1.5s", 1_500)]
-)
-def test_lengths_of_time_are_read(text: str, expected: int) -> None:
-    assert duration_ms(text) == expected
-
-
-@pytest.mark.parametrize("text", ["60", "s", "-3s", "1h", "1 m 2 s", ""])
-def test_a_malformed_duration_is_refused(text: str) -> None:
-    with pytest.raises(HarnessError, match="no length of time"):
-        duration_ms(text)
 
 
 def test_an_outline_has_each_faults_time_and_target() -> None:

@@ -108,6 +108,7 @@ def test_a_broker_gets_addresses_rather_than_names() -> None:
         "HIGHWATER_REPLICATION_PORT": "9093",
         "HIGHWATER_CONTROL_HOST": "10.213.7.11",
         "HIGHWATER_CONTROL_PORT": "9095",
+        "HIGHWATER_METRICS_PORT": "9404",
         "HIGHWATER_EXTERNAL_BIND_PORT": "9094",
         "HIGHWATER_OFFSETS_TOPIC_REPLICATION_FACTOR": "3",
         "HIGHWATER_EXTERNAL_HOST": "127.0.0.1",
@@ -134,5 +135,6 @@ def test_a_controller_gets_its_own_settings_and_no_brokers() -> None:
         "HIGHWATER_ZOOKEEPER": "10.213.7.5:2181",
         "HIGHWATER_CONTROL_HOST": "10.213.7.201",
         "HIGHWATER_CONTROL_PORT": "9095",
+        "HIGHWATER_METRICS_PORT": "9404",
         "HIGHWATER_COMMAND_TIMEOUT_MS": "500",
     }

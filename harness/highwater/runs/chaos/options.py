@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.topology import MAX_BROKERS, MAX_CONTROLLERS
+from highwater.durations import duration_ms
 from highwater.errors import HarnessError
-from highwater.runs.chaos.planning import duration_ms
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from highwater.errors import HarnessError
@@ -11,9 +10,6 @@ from highwater_chaos.plan import Plan
 from highwater_chaos.random_plan import NoRoom, Wanted, random_plan
 from highwater_core.config import Preset, has_controllers
 from highwater_core.ports import Rng
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
-_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
 def plan_of(wanted: Wanted) -> Plan:
@@ -52,15 +48,3 @@ def problems_in_simulator(plan: Plan) -> list[str]:
     from highwater_simulator.unsupported import unsupported
 
     return unsupported(plan) + problems_with_bug(plan)
-
-
-def duration_ms(text: str) -> int:
-    """Return the duration in ms of "60s", "1.5m" or "20000ms".
-
-    Raises:
-        HarnessError: the text is no duration.
-    """
-    parsed = _DURATION.fullmatch(text.strip())
-    if parsed is None:
-        raise HarnessError(f"{text!r} is no length of time; write 60s, 2m or 500ms")
-    return round(float(parsed[1]) * _MS[parsed[2]])

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from highwater.checkout import commit_here
-from highwater.output import RESULTS
+from highwater.output import RESULTS, STYLES
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import simulate
@@ -37,11 +37,6 @@ _STYLES: dict[Role, str] = {
     Role.PLAN: "bold yellow",
     Role.ORACLE: "bold white on red",
     Role.WORLD: "magenta",
-}
-_OUTCOME_STYLES = {
-    Outcome.PASS: "bold green",
-    Outcome.FAIL: "bold red",
-    Outcome.UNKNOWN: "bold yellow",
 }
 _NS_PER_S = 1e9
 
@@ -209,5 +204,5 @@ def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
         rows = ", ".join(str(row) for row in found.rows)
         yield f"catalogue row {rows} ({', '.join(found.ids)}): {found.evidence}", "yellow"
     documented = " (a documented flaw of the preset)" if found and found.is_documented else ""
-    yield f"verdict: {outcome.value}{documented}", _OUTCOME_STYLES[outcome]
+    yield f"verdict: {outcome.value}{documented}", STYLES[outcome]
     yield f"digest {result.digest()}", ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.commands.soak import duration_s
 from highwater.errors import HarnessError
 from highwater.runs.plans.translation import unsupported
 from highwater.soak.draws import SoakSettings, draw
@@ -50,16 +49,3 @@ def test_no_room_for_any_fault_is_told() -> None:
     most = tuple(kind for kind in Kind if kind is not Kind.FLAP)
     with pytest.raises(HarnessError, match="plan 1 of seed 7"):
         draw(SoakSettings(seed=7, without=most, longest_ms=10_000), 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("8h", 28_800), ("90m", 5_400), ("0.5h", 1_800), ("2d", 172_800)]
-)
-def test_durations_have_units(text: str, seconds: float) -> None:
-    assert duration_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["8", "h", "-1h", "0h", "1w", ""])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(HarnessError, match="no length of time"):
-        duration_s(text)
