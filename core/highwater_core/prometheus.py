@@ -102,7 +102,7 @@ _KAFKAS_TIMES: Mapping[str, str] = {
 class Sample:
     """One line: a value and its labels. suffix: _count or _sum of a summary."""
 
-    value: int
+    value: int | float
     labels: Mapping[str, str]
     suffix: str = ""
 
@@ -131,20 +131,25 @@ def prometheus_text(nodes: Mapping[str, NodeSnapshot | None]) -> str:
             )
             earlier = found[metric.name].samples if metric.name in found else ()
             found[metric.name] = Metric(metric.name, metric.kind, metric.about, earlier + samples)
-    return "".join(line + "\n" for metric in found.values() for line in _lines(metric))
+    return text_of(found.values())
+
+
+def text_of(metrics: Iterable[Metric]) -> str:
+    """Return the metrics as Prometheus reads them; no two have one name."""
+    return "".join(line + "\n" for metric in metrics for line in _lines(metric))
 
 
 def metrics_of(snapshot: NodeSnapshot | None) -> Iterator[Metric]:
     """Yield one node's metrics."""
-    yield _gauge("highwater_node_up", "whether the node answers", int(snapshot is not None))
+    yield gauge("highwater_node_up", "whether the node answers", int(snapshot is not None))
     if snapshot is None:
         return
-    yield _gauge("highwater_node_incarnation", "starts on its disk", snapshot.incarnation)
+    yield gauge("highwater_node_incarnation", "starts on its disk", snapshot.incarnation)
     about = "anonymous resident memory"
-    yield _gauge("highwater_node_memory_bytes", about, snapshot.resident_bytes)
+    yield gauge("highwater_node_memory_bytes", about, snapshot.resident_bytes)
     counters = dict(snapshot.counters)
-    yield _gauge("process_open_fds", "open descriptors", counters.get("open_files", 0))
-    yield _gauge("process_threads", "threads", counters.get("threads", 0))
+    yield gauge("process_open_fds", "open descriptors", counters.get("open_files", 0))
+    yield gauge("process_threads", "threads", counters.get("threads", 0))
     if snapshot.kind == "controller":
         yield from _of_controller(snapshot)
     else:
@@ -154,18 +159,14 @@ def metrics_of(snapshot: NodeSnapshot | None) -> Iterator[Metric]:
 def _of_controller(snapshot: NodeSnapshot) -> Iterator[Metric]:
     counters = dict(snapshot.counters)
     is_active = int(snapshot.active_controller)
-    yield _gauge(f"{_CONTROLLER}_activecontrollercount", "1: it is the active one", is_active)
-    yield _gauge(
-        f"{_CONTROLLER}_activebrokercount", "brokers that live", len(snapshot.live_brokers)
-    )
+    yield gauge(f"{_CONTROLLER}_activecontrollercount", "1: it is the active one", is_active)
+    yield gauge(f"{_CONTROLLER}_activebrokercount", "brokers that live", len(snapshot.live_brokers))
     for counter, (name, about) in _OF_THE_CLUSTER.items():
-        yield _gauge(name, about, counters.get(counter, 0))
+        yield gauge(name, about, counters.get(counter, 0))
     for counter, (name, about) in _TOTALS.items():
         yield Metric(name, "counter", about, (Sample(counters.get(counter, 0), {}),))
-    yield _gauge(
-        f"{_MANAGER}_eventqueuesize", "events that wait", counters.get("events_waiting", 0)
-    )
-    yield _gauge(
+    yield gauge(f"{_MANAGER}_eventqueuesize", "events that wait", counters.get("events_waiting", 0))
+    yield gauge(
         "kafka_controller_controllerchannelmanager_totalqueuesize",
         "commands that wait, those in flight included",
         counters.get("commands_waiting", 0),
@@ -212,9 +213,9 @@ def _of_broker(snapshot: NodeSnapshot) -> Iterator[Metric]:
     replicas = snapshot.replicas
     led = [each for each in replicas if each.role == "leader"]
     lacking = sum(_is_under_replicated(each) for each in led)
-    yield _gauge(f"{_REPLICAS}_partitioncount", "replicas that it hosts", len(replicas))
-    yield _gauge(f"{_REPLICAS}_leadercount", "partitions that it leads", len(led))
-    yield _gauge(
+    yield gauge(f"{_REPLICAS}_partitioncount", "replicas that it hosts", len(replicas))
+    yield gauge(f"{_REPLICAS}_leadercount", "partitions that it leads", len(led))
+    yield gauge(
         f"{_REPLICAS}_underreplicatedpartitions", "led, with an ISR that lacks a replica", lacking
     )
     counters = dict(snapshot.counters)
@@ -274,7 +275,8 @@ def _place(replica: ReplicaSnapshot) -> Mapping[str, str]:
     return {"topic": topic, "partition": str(partition)}
 
 
-def _gauge(name: str, about: str, value: int) -> Metric:
+def gauge(name: str, about: str, value: int | float) -> Metric:
+    """Return a metric of one value without labels."""
     return Metric(name, "gauge", about, (Sample(value, {}),))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,9 +124,8 @@ def _live_page(folder: SoakFolder, port: int | None, host: str, screen: Screen) 
         yield
         return
     from highwater.watching.serving import served
-    from highwater.watching.view import read_view
 
-    with served(host, port, partial(read_view, folder.path)) as address:
+    with served(host, port, folder.path) as address:
         screen.say(f"live: {address}", style="bold")
         yield
 

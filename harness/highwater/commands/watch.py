@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +46,7 @@ def watch(
     elif once:
         RESULTS.print(screen_of(read_view(chosen)))
     elif serve is not None:
-        with served(host, serve, partial(read_view, chosen)) as address:
+        with served(host, serve, chosen) as address:
             say(f"{address}; Ctrl-C ends it")
             while True:
                 time.sleep(REFRESH_S)

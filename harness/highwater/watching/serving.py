@@ -6,15 +6,18 @@ Source: WHATWG HTML, "Server-sent events".
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 from threading import BoundedSemaphore, Event, Thread
 
 import msgspec
 
 from highwater.quiet_http import REQUEST_WITHIN_S, QuietHandler, quiet_server
-from highwater.watching.view import View
+from highwater.watching.metrics import read_metrics
+from highwater.watching.view import read_view
+from highwater_core.prometheus import CONTENT_TYPE
 
 EVERY_S = 0.5
 MOST_READERS = 20
@@ -22,8 +25,10 @@ MOST_READERS = 20
 
 
 @contextmanager
-def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
-    """Serve the page while the block lasts; yield its address.
+def served(host: str, port: int, folder: Path) -> Iterator[str]:
+    """Serve the page of the folder's run or soak while the block lasts; yield its address.
+
+    Beside it /view.json for programs and /metrics for Prometheus.
 
     Raises:
         HarnessError: the address cannot be bound.
@@ -37,7 +42,9 @@ def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
             if path == "/":
                 self.answer("text/html; charset=utf-8", page)
             elif path == "/view.json":
-                self.answer("application/json", msgspec.json.encode(view()))
+                self.answer("application/json", msgspec.json.encode(read_view(folder)))
+            elif path == "/metrics":
+                self.answer(CONTENT_TYPE, read_metrics(folder).encode())
             elif path == "/events":
                 self._stream()
             else:
@@ -55,7 +62,7 @@ def served(host: str, port: int, view: Callable[[], View]) -> Iterator[str]:
                 self.end_headers()
                 sent, told_s = b"", time.monotonic()
                 while not over.wait(EVERY_S):
-                    now = msgspec.json.encode(view())
+                    now = msgspec.json.encode(read_view(folder))
                     if now != sent or time.monotonic() - told_s > REQUEST_WITHIN_S:
                         self.wfile.write(b"data: " + now + b"\n\n")
                         self.wfile.flush()

@@ -83,6 +83,13 @@ def read_view(folder: Path) -> View:
     return msgspec.structs.replace(view, soak=status, last=last)
 
 
+def run_in(folder: Path) -> Path:
+    """Return the folder of the run, or of the soak's present run."""
+    soak = SoakFolder(folder)
+    status = read_status(soak.status)
+    return folder if status is None else soak.runs / status.run
+
+
 def view_of(run: Path) -> View:
     """Return the state of the run's last look; an empty one where there is no look yet."""
     looks = last_looks(run / names.LOOKS)

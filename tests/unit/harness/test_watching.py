@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from highwater.commands.watch import newest
@@ -39,6 +40,7 @@ from highwater_core.ids import (
     TopicPartition,
 )
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
+from highwater_core.prometheus import CONTENT_TYPE
 
 S = 1_000_000_000
 WITHIN_S = 30
@@ -178,7 +180,7 @@ def get(address: str) -> Any:
 
 
 def test_the_page_its_events_and_its_json_are_served(run: Path) -> None:
-    with served("127.0.0.1", 0, lambda: read_view(run)) as address:
+    with served("127.0.0.1", 0, run) as address:
         with get(address) as page:
             assert "EventSource" in page.read().decode()
         with get(f"{address}view.json") as answer:
@@ -193,9 +195,33 @@ def test_the_page_its_events_and_its_json_are_served(run: Path) -> None:
         get(address)
 
 
+def test_prometheus_gets_the_soak_its_run_and_the_runs_nodes_from_one_address(run: Path) -> None:
+    with served("127.0.0.1", 0, soak_of(run)) as address, get(f"{address}metrics") as answer:
+        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        text = answer.read().decode()
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert found["highwater_soak_running",] == 1
+    assert found["highwater_soak_plan",] == 3
+    assert found["highwater_soak_plans", "fail"] == 1
+    assert found["highwater_run_records_per_second",] == 100.0
+    assert found["highwater_node_up", "broker-0"] == 1
+    assert found["highwater_node_up", "controller-1001"] == 0
+
+
+def test_a_run_without_looks_has_metrics_of_no_node(tmp_path: Path) -> None:
+    with served("127.0.0.1", 0, tmp_path) as address, get(f"{address}metrics") as answer:
+        text = answer.read().decode()
+    assert "highwater_run_faults{} 0\n" in text
+    assert "node" not in text
+
+
 def test_too_many_open_pages_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MOST_READERS", 1)
-    with served("127.0.0.1", 0, lambda: read_view(run)) as address:
+    with served("127.0.0.1", 0, run) as address:
         with get(f"{address}events") as stream:
             stream.readline()
             with pytest.raises(urllib.error.HTTPError, match="503"):
@@ -205,11 +231,11 @@ def test_too_many_open_pages_are_refused(run: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_address_in_use_is_told(run: Path) -> None:
-    with served("127.0.0.1", 0, lambda: read_view(run)) as address:
+    with served("127.0.0.1", 0, run) as address:
         port = int(address.split(":")[2].strip("/"))
         with (
             pytest.raises(HarnessError, match="cannot listen"),
-            served("127.0.0.1", port, lambda: read_view(run)),
+            served("127.0.0.1", port, run),
         ):
             pass
 
