@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from highwater.bugs.story import CLIENTS, Story
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NodeId, node_name
 from highwater_simulator.display import ORACLE, PLAN
-from highwater_simulator.trace_log import STARTED, Entry, Note
+from highwater_simulator.trace_log import FAULTS_BEGIN, HEALED, STARTED, Entry, Note
 
+FAULTS = "faults"
+"""The column of the plan's steps."""
+_TOLD_BY_STEPS = ("killed", "paused")
 _SEMICOLON = "#59;"
 
 
 def diagram(story: Story) -> Iterator[str]:
-    """Yield the lines of the diagram: each node a column, elections and fetches as arrows."""
-    steps = [step for entry in story.entries for step in _step(entry)]
-    columns = {who for entry in story.entries for who in _nodes(entry) if any(_step(entry))}
+    """Yield the lines of the diagram: a column a node; faults, elections, fetches as arrows."""
+    entries = _without_repetitions(story.entries)
+    steps = [step for entry in entries for step in _step(entry)]
+    columns = {who for entry in entries for who in _nodes(entry) if any(_step(entry))}
     yield "sequenceDiagram"
+    yield f"    participant {FAULTS}"
     yield f"    participant {CLIENTS}"
     for who in sorted(columns):
         yield f"    participant {who}"
     yield from (f"    {step}" for step in steps)
+
+
+def _without_repetitions(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries without the deaths and pauses that a step of the plan tells as well."""
+    told = {
+        (entry.at_ns, node_name(NodeId(entry.event.detail["on"])))
+        for entry in entries
+        if entry.who == PLAN and "on" in entry.event.detail
+    }
+    return [
+        entry
+        for entry in entries
+        if not isinstance(entry.event, Note)
+        or entry.event.what not in _TOLD_BY_STEPS
+        or (entry.at_ns, entry.who) not in told
+    ]
 
 
 def _nodes(entry: Entry) -> Iterator[str]:
@@ -33,6 +54,8 @@ def _nodes(entry: Entry) -> Iterator[str]:
             yield node_name(NodeId(leader))
     elif entry.who.startswith(("broker-", "controller-")):
         yield entry.who
+    elif entry.who == PLAN and "on" in entry.event.detail:
+        yield node_name(NodeId(entry.event.detail["on"]))
 
 
 def _step(entry: Entry) -> Iterator[str]:
@@ -58,6 +81,14 @@ def _step(entry: Entry) -> Iterator[str]:
             yield f"Note over {who}: the ISR is {isr}"
         case EventKind.REPLICA_STOPPED:
             yield f"Note over {who}: stops its replica"
+        case EventKind.SESSION_LOST:
+            yield f"Note over {who}: lost its session"
+        case EventKind.CONTROLLER_ELECTED:
+            yield f"Note over {who}: active from controller epoch {event.controller_epoch}"
+        case EventKind.CONTROLLER_RESIGNED:
+            yield f"Note over {who}: resigns"
+        case EventKind.WRITE_CONFLICTED:
+            yield f"Note over {who}: its write is refused"
 
 
 def _note(who: str, note: Note) -> Iterator[str]:
@@ -67,7 +98,11 @@ def _note(who: str, note: Note) -> Iterator[str]:
     elif who == CLIENTS:
         detail = ", ".join(f"{name} {value}" for name, value in note.detail.items())
         yield f"Note over {CLIENTS}: {text}: {detail}"
-    elif who != PLAN and who.startswith(("broker-", "controller-")):
+    elif who == PLAN and "on" in note.detail:
+        yield f"{FAULTS}->>{node_name(NodeId(note.detail['on']))}: {text}"
+    elif who == PLAN and note.what not in (FAULTS_BEGIN, HEALED):
+        yield f"Note over {FAULTS}: {text}"
+    elif who.startswith(("broker-", "controller-")):
         yield f"Note over {who}: {_started(note) if text == STARTED else text}"
 
 
