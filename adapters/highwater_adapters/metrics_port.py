@@ -1,7 +1,10 @@
 """A node's metrics for Prometheus over HTTP: GET /metrics, one answer a connection.
 
-Bounds: connections beyond MAX_CONNECTIONS are closed at once; one that has not sent its request, or
-not read its answer, within WITHIN_S is closed; a request's head has MAX_HEAD_BYTES at most.
+Bounds: peers from outside the node's networks, and connections beyond MAX_CONNECTIONS, are closed
+at once; one that has not sent its request, or not read its answer, within WITHIN_S is closed; a
+request's head has MAX_HEAD_BYTES at most. The text is made once in FRESH_S at most, however many
+ask: of a broker with thousands of replicas it takes a good part of a second, in which the node does
+nothing else.
 """
 
 from __future__ import annotations
@@ -11,26 +14,33 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
+from highwater_adapters.peers import AllowedPeers
 from highwater_core.check import BugFound
 from highwater_core.prometheus import CONTENT_TYPE
 
 PATH = "/metrics"
 MAX_CONNECTIONS = 16
 WITHIN_S = 10.0
+FRESH_S = 1.0
 MAX_HEAD_BYTES = 16 * 1024
 
 _LOGGER = logging.getLogger("highwater.metrics")
 
 
 class MetricsPort:
-    """Serves one text, made anew for each request."""
+    """Serves one text."""
 
     def __init__(
-        self, make_text: Callable[[], str], fail: Callable[[str, BaseException], None]
+        self,
+        make_text: Callable[[], str],
+        fail: Callable[[str, BaseException], None],
+        peers: AllowedPeers,
     ) -> None:
         """make_text: called on the event loop. fail: gets an exception of make_text, a bug."""
         self._make_text = make_text
         self._fail = fail
+        self._peers = peers
+        self._text, self._stale_at = b"", 0.0
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], None] = {}
         self.port = 0
@@ -54,7 +64,9 @@ class MetricsPort:
             task.cancel()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= MAX_CONNECTIONS:
+        peer = writer.get_extra_info("peername")
+        is_known = peer is not None and self._peers.allows(f"{_kind_of(peer)}:{peer[0]}:{peer[1]}")
+        if not is_known or len(self._open) >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -80,23 +92,41 @@ class MetricsPort:
         method, _, rest = head.partition(b" ")
         target = rest.partition(b" ")[0].partition(b"?")[0]
         if method not in (b"GET", b"HEAD"):
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED)
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, more=("Allow: GET, HEAD",))
         if target != PATH.encode():
             return _response(HTTPStatus.NOT_FOUND)
-        try:
-            text = self._make_text()
-        except (Exception, BugFound) as error:
-            self._fail("metrics", error)
-            raise
-        return _response(HTTPStatus.OK, text.encode(), with_body=method == b"GET")
+        return _response(HTTPStatus.OK, self._fresh_text(), with_body=method == b"GET")
+
+    def _fresh_text(self) -> bytes:
+        now = asyncio.get_running_loop().time()
+        if now >= self._stale_at:
+            try:
+                self._text = self._make_text().encode()
+            except (Exception, BugFound) as error:
+                self._fail("metrics", error)
+                raise
+            self._stale_at = now + FRESH_S
+        return self._text
 
 
-def _response(status: HTTPStatus, body: bytes = b"", *, with_body: bool = True) -> bytes:
+def _kind_of(peer: tuple[str, int]) -> str:
+    """Return the kind of the peer's address, as gRPC names it."""
+    return "ipv6" if ":" in peer[0] else "ipv4"
+
+
+def _response(
+    status: HTTPStatus,
+    body: bytes = b"",
+    *,
+    with_body: bool = True,
+    more: tuple[str, ...] = (),
+) -> bytes:
     lines = (
         f"HTTP/1.1 {status.value} {status.phrase}",
         f"Content-Type: {CONTENT_TYPE}",
         f"Content-Length: {len(body)}",
         "Connection: close",
+        *more,
         "",
         "",
     )

@@ -47,7 +47,7 @@ from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
 from highwater_core.ids import node_name
 from highwater_core.messages import NodeSnapshot
-from highwater_core.networks import parse_networks
+from highwater_core.networks import NO_METRICS, parse_networks
 from highwater_core.ports import CannotStart, Ports
 from highwater_core.prometheus import prometheus_text
 from highwater_core.settings import BadSetting, read_settings
@@ -55,8 +55,6 @@ from highwater_core.traces import TraceRecorder
 
 BAD_SETTING_EXIT_CODE = 2
 CANNOT_START_EXIT_CODE = 1
-NO_METRICS = -1
-"""As metrics_port."""
 KILLED_EXIT_CODE = 137
 """A shell's exit code for a process that SIGKILL ended."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -206,6 +204,7 @@ async def _run(
             {node_name(settings.node_id): with_usage(node.snapshot(), times.counters())}
         ),
         runtime.fail,
+        peers,
     )
     _tell_held_back_again(runtime.loop, trace)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,6 +6,7 @@ Source: Kafka's RequestMetrics (RequestsPerSec, TotalTimeMs).
 from __future__ import annotations
 
 from highwater_core.prometheus import REQUEST_MS, REQUESTS
+from highwater_wire.kafka.messages import ApiVersionsRequest, UnsupportedRequest
 
 _SUFFIX = "Request"
 OF_FOLLOWERS = "REPLICATION"
@@ -19,7 +20,7 @@ class RequestTimes:
         self._sums: dict[tuple[type, str], list[float]] = {}
 
     def add(self, request_type: type, listener: str, took_s: float) -> None:
-        """Count a request that was answered took_s after its last byte had come."""
+        """Count a request that was answered took_s after its handling had begun."""
         sums = self._sums.get((request_type, listener))
         if sums is None:
             sums = self._sums[request_type, listener] = [0, 0.0]
@@ -29,7 +30,8 @@ class RequestTimes:
     def counters(self) -> tuple[tuple[str, int], ...]:
         """Return a snapshot's counters of the requests, by name.
 
-        Fetches count as Kafka counts them: FetchFollower, FetchConsumer.
+        Fetches count as Kafka counts them: FetchFollower, FetchConsumer. Of the requests that are
+        not supported, those for ApiVersions alone are answered.
         """
         counts: dict[str, int] = {}
         times_s: dict[str, float] = {}
@@ -48,6 +50,8 @@ class RequestTimes:
 
 
 def _name_of(request_type: type, listener: str) -> str:
+    if request_type is UnsupportedRequest:
+        request_type = ApiVersionsRequest
     name = request_type.__name__.removesuffix(_SUFFIX)
     if name != "Fetch":
         return name

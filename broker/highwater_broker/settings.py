@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, fields
 from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_core.config_layers import EVERY_BROKER_KEYS, REPLICA_FETCHERS
 from highwater_core.ids import Endpoint, NodeId
-from highwater_core.networks import check_announced, parse_networks
+from highwater_core.networks import (
+    NO_METRICS,
+    check_announced,
+    check_metrics_port,
+    parse_networks,
+)
 from highwater_core.topic_configs import (
     BROKER_DEFAULTS,
     BadTopicConfig,
@@ -61,14 +66,14 @@ class BrokerSettings:
     replication_port: int = 9093
     control_host: str = "localhost"
     control_port: int = 9095
-    metrics_port: int = -1
+    metrics_port: int = NO_METRICS
     """Where GET /metrics is answered for Prometheus, beside the control port; -1: nowhere."""
     listen_host: str = ""
-    """The address on which CLIENT, REPLICATION and the control port listen; empty: each on its
-    announced host. EXTERNAL listens on every address."""
+    """The address on which CLIENT, REPLICATION, the control port and the one for metrics listen;
+    empty: each on its announced host, metrics beside control. EXTERNAL listens on every address."""
     control_allowed_networks: str = ""
-    """Networks that may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: the
-    machine's own networks."""
+    """Networks that may call the control port and get metrics, as in
+    "10.1.0.0/16,192.168.7.1/32"; empty: the machine's own networks."""
 
     socket_request_max_bytes: int = 100 * MEBIBYTE
     queued_max_request_bytes: int = 256 * MEBIBYTE
@@ -179,6 +184,7 @@ class BrokerSettings:
     def __post_init__(self) -> None:
         """Refuse values with which no broker could work, each by its name."""
         resolve_toggles(self.preset, self.toggles)
+        check_metrics_port(self.metrics_port)
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name in BROKER_DEFAULTS:

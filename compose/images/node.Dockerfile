@@ -17,7 +17,7 @@ ENV PATH=/opt/highwater/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 USER highwater
 WORKDIR /var/lib/highwater
 VOLUME /var/lib/highwater
-# client, replication, client as the host reaches it, control
-EXPOSE 9092 9093 9094 9095
+# client, replication, client as the host reaches it, control, metrics
+EXPOSE 9092 9093 9094 9095 9404
 STOPSIGNAL SIGTERM
 CMD ["python", "-c", "raise SystemExit('give a command: python -m highwater_broker')"]

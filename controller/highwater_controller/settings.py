@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 
 from highwater_core.config import Overrides, Preset, resolve_toggles
 from highwater_core.ids import NodeId
-from highwater_core.networks import check_announced, parse_networks
+from highwater_core.networks import (
+    NO_METRICS,
+    check_announced,
+    check_metrics_port,
+    parse_networks,
+)
 from highwater_core.topic_plans import MAX_PARTITIONS
 
 
@@ -30,13 +35,13 @@ class ControllerSettings:
     control_host: str = "localhost"
     """The address of this controller's gRPC server for other nodes; published in ZooKeeper."""
     control_port: int = 9095
-    metrics_port: int = -1
+    metrics_port: int = NO_METRICS
     """Where GET /metrics is answered for Prometheus, beside the control port; -1: nowhere."""
     listen_host: str = ""
-    """The address on which the control port listens; empty: control_host."""
+    """The address on which the control port and the one for metrics listen; empty: control_host."""
     control_allowed_networks: str = ""
-    """Networks that may call the control port, as in "10.1.0.0/16,192.168.7.1/32"; empty: the
-    machine's own networks."""
+    """Networks that may call the control port and get metrics, as in
+    "10.1.0.0/16,192.168.7.1/32"; empty: the machine's own networks."""
     command_timeout_ms: int = 10_000
     """A command not answered for this long raises an alert (V3, discussion)."""
     command_retry_ms: int = 100
@@ -59,6 +64,7 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         resolve_toggles(self.preset, self.toggles)
+        check_metrics_port(self.metrics_port)
         check_announced("control", self.control_host, self.control_port)
         parse_networks(self.control_allowed_networks)
         for name in (

@@ -18,6 +18,20 @@ def parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
+NO_METRICS = -1
+"""As metrics_port: the node tells no metrics itself."""
+
+
+def check_metrics_port(port: int) -> None:
+    """Refuse a port at which no node could listen.
+
+    Raises:
+        ValueError: it is neither a port nor NO_METRICS.
+    """
+    if port != NO_METRICS and not 0 < port < 65_536:
+        raise ValueError(f"metrics_port must be from 1 to 65535, or {NO_METRICS}, not {port}")
+
+
 def check_announced(name: str, host: str, port: int) -> None:
     """Refuse an address that other nodes would take for malformed.
 

@@ -81,8 +81,9 @@ _OF_A_BROKER: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 REQUESTS, REQUEST_MS = "requests.", "request_ms."
-"""Before the name of a request, in a snapshot's counters: how many were answered, and in what time
-from their last byte to the answer's handing over, all of them together."""
+"""Before the name of a request, in a snapshot's counters: how many were answered, and the sum of
+their times from the begin of their handling to their answer. Kafka's time begins earlier, with the
+wait for a thread; here a request that is not yet handled waits unread."""
 _REQUESTS = "kafka_network_requestmetrics"
 
 _KAFKAS_TIMES: Mapping[str, str] = {
@@ -263,7 +264,11 @@ def _request_times(counters: Mapping[str, int]) -> Iterator[Metric]:
         "requests answered",
         tuple(Sample(count, {"request": request}) for request, count in counts.items()),
     )
-    yield _summary(f"{_REQUESTS}_totaltimems", "from a request's arrival to its answer", by_request)
+    yield _summary(
+        f"{_REQUESTS}_totaltimems",
+        "from the begin of a request's handling to its answer",
+        by_request,
+    )
 
 
 def _is_under_replicated(led: ReplicaSnapshot) -> bool:

@@ -10,9 +10,10 @@ import typer
 from highwater.errors import HarnessError
 
 MOST_S = 86_400
-"""A day: longer than anything here is waited for."""
+"""A day: no command waits longer for one thing."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_MOST_DIGITS = 12
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Seconds = TypeVar("Seconds", int, float)
@@ -36,6 +37,6 @@ def duration_ms(text: str) -> int:
         HarnessError: the text is no duration.
     """
     parsed = _DURATION.fullmatch(text.strip())
-    if parsed is None:
+    if parsed is None or len(parsed[1]) > _MOST_DIGITS:
         raise HarnessError(f"{text!r} is no length of time; write 500ms, 60s, 2m, 8h or 2d")
     return round(float(parsed[1]) * _MS[parsed[2]])

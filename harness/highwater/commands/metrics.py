@@ -62,7 +62,13 @@ def metrics(
 
 
 def targets_of(cluster: Cluster, nodes: tuple[NodeId, ...]) -> list[dict[str, object]]:
-    """Return the nodes' own addresses, as Prometheus' file_sd_configs read them."""
+    """Return the nodes' own addresses, as Prometheus' file_sd_configs read them.
+
+    Raises:
+        HarnessError: this machine does not reach containers by their addresses.
+    """
+    if any(cluster.control_endpoint(node).host != cluster.address(node) for node in nodes):
+        raise HarnessError("containers' addresses cannot be reached from here: use --serve")
     places = [f"{cluster.address(node)}:{METRICS_PORT}" for node in nodes]
     return [{"targets": places, "labels": {"run": cluster.run_id}}]
 

@@ -38,8 +38,8 @@ class Machine:
         self._shrunk = shrunk
 
     def run(self, drawn: Drawn, folder: Path) -> PlanResult:
+        self._await_engine()
         try:
-            self._await_engine()
             return run_in_containers(drawn.plan, RunFolder(folder), self._screen, drawn.client)
         except (HarnessError, docker.errors.DockerException, requests.RequestException) as error:
             self._remove_after(error, folder.name)
@@ -47,7 +47,7 @@ class Machine:
 
     def _remove_after(self, error: Exception, run_id: str) -> None:
         try:
-            self.remove_leftovers(run_id)
+            _remove(run_id)
         except (HarnessError, docker.errors.DockerException, requests.RequestException) as fault:
             self._screen.say(f"{run_id}: {error}; it is not cleaned up: {fault}")
 
@@ -64,6 +64,8 @@ class Machine:
             try:
                 connect_engine().close()
             except HarnessError as error:
+                if not last:
+                    self._screen.say(f"waiting {ENGINE_WITHIN_S:.0f} s at most: {error}")
                 last = str(error)
                 return False
             return True
@@ -95,11 +97,10 @@ class Machine:
 
     def remove_leftovers(self, run_id: str) -> None:
         self._await_engine()  # after a reboot the soak may be there first
-        engine = connect_engine()
         try:
-            remove_run(engine, run_id)
-        finally:
-            engine.close()
+            _remove(run_id)
+        except (HarnessError, docker.errors.DockerException, requests.RequestException) as error:
+            raise CouldNotRun(f"{run_id} is not cleaned up: {error}") from error
 
     def now_s(self) -> float:
         return time.monotonic()
@@ -112,3 +113,11 @@ class Machine:
 
     def free_bytes(self, path: Path) -> int:
         return shutil.disk_usage(path).free
+
+
+def _remove(run_id: str) -> None:
+    engine = connect_engine()
+    try:
+        remove_run(engine, run_id)
+    finally:
+        engine.close()

@@ -83,16 +83,13 @@ def read_view(folder: Path) -> View:
     return msgspec.structs.replace(view, soak=status, last=last)
 
 
-def run_in(folder: Path) -> Path:
-    """Return the folder of the run, or of the soak's present run."""
-    soak = SoakFolder(folder)
-    status = read_status(soak.status)
-    return folder if status is None else soak.runs / status.run
-
-
 def view_of(run: Path) -> View:
     """Return the state of the run's last look; an empty one where there is no look yet."""
-    looks = last_looks(run / names.LOOKS)
+    return view_at(run, last_looks(run / names.LOOKS))
+
+
+def view_at(run: Path, looks: Sequence[Look]) -> View:
+    """Return the state of the last of the run's looks."""
     if not looks:
         return View(run.name, 0.0, 0.0, (), (), _faults(run))
     look = looks[-1]

@@ -9,7 +9,9 @@ import pytest
 
 from highwater_adapters import metrics_port
 from highwater_adapters.metrics_port import MAX_CONNECTIONS, MAX_HEAD_BYTES, MetricsPort
+from highwater_adapters.peers import AllowedPeers
 from highwater_adapters.request_times import RequestTimes
+from highwater_core.networks import parse_networks
 from highwater_core.prometheus import CONTENT_TYPE
 from highwater_wire.kafka.messages import FetchRequest, ProduceRequest
 
@@ -21,12 +23,20 @@ def numbered() -> Iterator[str]:
     yield from ("one 1\n", "two 2\n", "three 3\n")
 
 
-def served(work: Callable[[Open], Awaitable[None]], make_text: Callable[[], str]) -> list[str]:
+def served(
+    work: Callable[[Open], Awaitable[None]],
+    make_text: Callable[[], str],
+    peers: AllowedPeers | None = None,
+) -> list[str]:
     """Let work meet the port; return the bugs that the port reported."""
     bugs: list[str] = []
 
     async def main() -> None:
-        port = MetricsPort(make_text, lambda where, error: bugs.append(f"{where}: {error}"))
+        port = MetricsPort(
+            make_text,
+            lambda where, error: bugs.append(f"{where}: {error}"),
+            peers or AllowedPeers(),
+        )
         await port.start("127.0.0.1", 0)
         try:
             async with asyncio.timeout(WITHIN_S):
@@ -80,12 +90,17 @@ def test_one_path_is_answered(request_line: str, status: str, body: str) -> None
     assert served(work, lambda: "one 1\n") == []
 
 
-def test_the_text_is_made_anew_for_each_scrape() -> None:
+@pytest.mark.parametrize(("fresh_s", "second"), [(0.0, b"two 2\n"), (1e9, b"one 1\n")])
+def test_the_text_is_made_anew_once_it_is_no_longer_fresh(
+    fresh_s: float, second: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make it stops the node: many that ask at once do not stop it for long."""
+    monkeypatch.setattr(metrics_port, "FRESH_S", fresh_s)
     texts = numbered()
 
     async def work(open_connection: Open) -> None:
         found = [await answer_to(b"GET /metrics \r\n\r\n", open_connection) for _ in range(2)]
-        assert [each.rpartition(b"\r\n")[2] for each in found] == [b"one 1\n", b"two 2\n"]
+        assert [each.rpartition(b"\r\n")[2] for each in found] == [b"one 1\n", second]
 
     assert served(work, lambda: next(texts)) == []
 
@@ -113,13 +128,33 @@ def test_a_head_without_end_is_not_kept() -> None:
     assert served(work, lambda: "one 1\n") == []
 
 
-def test_silent_clients_are_closed_in_time_and_those_beyond_the_most_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(metrics_port, "WITHIN_S", 0.5)
+def test_clients_beyond_the_most_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_port, "WITHIN_S", 2 * WITHIN_S)  # no silent one is closed
 
     async def work(open_connection: Open) -> None:
         opened = [await open_connection() for _ in range(MAX_CONNECTIONS + 5)]
+        too_many = [reader for reader, _ in opened[MAX_CONNECTIONS:]]
+        assert [await read_to_the_end(reader) for reader in too_many] == [b""] * 5
+        assert not any(reader.at_eof() for reader, _ in opened[:MAX_CONNECTIONS])
+        for _, writer in opened:
+            writer.close()
+
+    assert served(work, lambda: "one 1\n") == []
+
+
+def test_strangers_are_closed_at_once() -> None:
+    async def work(open_connection: Open) -> None:
+        assert await answer_to(b"GET /metrics \r\n\r\n", open_connection) == b""
+
+    elsewhere = AllowedPeers(parse_networks("10.250.0.0/16"))
+    assert served(work, lambda: "one 1\n", elsewhere) == []
+
+
+def test_silent_clients_are_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_port, "WITHIN_S", 0.5)
+
+    async def work(open_connection: Open) -> None:
+        opened = [await open_connection() for _ in range(MAX_CONNECTIONS)]
         assert [await read_to_the_end(reader) for reader, _ in opened] == [b""] * len(opened)
         for _, writer in opened:
             writer.close()
@@ -140,7 +175,7 @@ def test_a_bug_in_the_text_is_reported() -> None:
 
 def test_a_port_that_is_taken_is_an_operating_error() -> None:
     async def main() -> None:
-        first, second = (MetricsPort(str, lambda _, error: None) for _ in range(2))
+        first, second = (MetricsPort(str, lambda _, error: None, AllowedPeers()) for _ in range(2))
         await first.start("127.0.0.1", 0)
         with pytest.raises(OSError, match="in use"):
             await second.start("127.0.0.1", first.port)

@@ -42,6 +42,7 @@ def test_a_call_comes_back_with_its_response() -> None:
     ) -> None:
         response = await transport.call(endpoint, "fetcher", ask(7), 1000)
         assert response.partitions[0].end_offset == 14
+        assert ("requests.OffsetForLeaderEpoch", 1) in listener.times.counters()
         assert broker.contexts[0].listener == "REPLICATION"
         assert broker.contexts[0].peer.startswith("127.0.0.1:")
 

@@ -418,6 +418,7 @@ STORIES = (
         unless={
             "it was told of the epoch between": ("cut", follows(3, 2, 1, 5)),
             "it truncated": ("told again", cuts(3, 2, 2)),
+            "it had truncated since": ("cut", cuts(3, 0, 2)),
             "it was restarted": ("again", event(Kind.REPLICA_STARTED, 3, -1, 5)),
         },
         beyond=1,

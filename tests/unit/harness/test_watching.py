@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import urllib.error
 import urllib.request
@@ -22,6 +23,7 @@ from highwater.runs.stock.libraries import ClientKind
 from highwater.soak.ledger import Entry
 from highwater.soak.status import Doing, Status, write_status
 from highwater.watching import serving
+from highwater.watching.metrics import read_metrics
 from highwater.watching.screen import screen_of
 from highwater.watching.serving import served
 from highwater.watching.view import View, read_view
@@ -212,11 +214,17 @@ def test_prometheus_gets_the_soak_its_run_and_the_runs_nodes_from_one_address(ru
     assert found["highwater_node_up", "controller-1001"] == 0
 
 
-def test_a_run_without_looks_has_metrics_of_no_node(tmp_path: Path) -> None:
-    with served("127.0.0.1", 0, tmp_path) as address, get(f"{address}metrics") as answer:
-        text = answer.read().decode()
-    assert "highwater_run_faults{} 0\n" in text
-    assert "node" not in text
+def test_a_run_that_is_over_or_has_no_looks_has_no_metrics(tmp_path: Path, run: Path) -> None:
+    """Found: the nodes of a soak that had ended were up for ever."""
+    assert read_metrics(tmp_path) == ""
+    assert "highwater_node_up" in read_metrics(run)
+    long_ago_s = 1_000_000_000
+    os.utime(run / names.LOOKS, (long_ago_s, long_ago_s))
+    assert read_metrics(run) == ""
+    of_soak = read_metrics(soak_of(run))
+    assert "highwater_soak_plan{} 3\n" in of_soak
+    assert "highwater_run" not in of_soak
+    assert "highwater_node" not in of_soak
 
 
 def test_too_many_open_pages_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ class NotAScenario(HarnessError):
 def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
     """Run the plan, and return it with its result as the expected one.
 
-    The plan's least numbers of acknowledgements and takeovers stay as they are.
+    The plan's least numbers of acknowledgements and takeovers, and the title of its run with every
+    fix, stay as they are.
 
     bug: the planted bug; "" is the one that the plan itself names, or none.
 
@@ -38,5 +39,6 @@ def make_scenario(plan: Plan, title: str = "", bug: str = "") -> Plan:
         expected_of(replayed.found, replayed.bug),
         least_acknowledged=asked.least_acknowledged,
         least_takeovers=asked.least_takeovers,
+        with_every_fix=asked.with_every_fix,
     )
     return replace(plan, title=title or plan.title, commit="", expected=expected)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
+import docker.errors
 import pytest
 
 from highwater.errors import EngineMissing
 from highwater.report.screen import Screen
 from highwater.soak import on_machine
+from highwater.soak.draws import SoakSettings, draw
 from highwater.soak.on_machine import Machine
 from highwater.soak.running import CouldNotRun
 
@@ -35,6 +38,35 @@ def test_a_killed_runs_containers_are_removed_once_the_engine_is_back(
     removed: list[str] = []
     machine_whose_engine_is_away(3, removed, monkeypatch).remove_leftovers("soak-1")
     assert removed == ["soak-1"]
+
+
+def test_a_plan_waits_once_for_an_engine_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_machine, "ENGINE_WITHIN_S", 0.1)
+    machine = machine_whose_engine_is_away(10_000, [], monkeypatch)
+    waits: list[float] = []
+    waiting = on_machine.eventually
+
+    def counted(*arguments: Any, within: float, **words: Any) -> Any:
+        waits.append(within)
+        return waiting(*arguments, within=within, **words)
+
+    monkeypatch.setattr(on_machine, "eventually", counted)
+    with pytest.raises(CouldNotRun, match="no engine"):
+        machine.run(draw(SoakSettings(1), 1), Path("soak-1"))
+    assert waits == [0.1]
+
+
+def test_what_the_engine_says_of_leftovers_ends_no_soak_with_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = machine_whose_engine_is_away(0, [], monkeypatch)
+
+    def refuse(*_: object) -> None:
+        raise docker.errors.APIError("device or resource busy")
+
+    monkeypatch.setattr(on_machine, "remove_run", refuse)
+    with pytest.raises(CouldNotRun, match="soak-1 is not cleaned up: device or resource busy"):
+        machine.remove_leftovers("soak-1")
 
 
 def test_an_engine_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
