@@ -16,9 +16,8 @@ from http import HTTPStatus
 
 from highwater_adapters.peers import AllowedPeers
 from highwater_core.check import BugFound
-from highwater_core.prometheus import CONTENT_TYPE
+from highwater_core.prometheus import CONTENT_TYPE, PATH
 
-PATH = "/metrics"
 MAX_CONNECTIONS = 16
 WITHIN_S = 10.0
 FRESH_S = 1.0
@@ -64,9 +63,8 @@ class MetricsPort:
             task.cancel()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = writer.get_extra_info("peername")
-        is_known = peer is not None and self._peers.allows(f"{_kind_of(peer)}:{peer[0]}:{peer[1]}")
-        if not is_known or len(self._open) >= MAX_CONNECTIONS:
+        host, *_ = writer.get_extra_info("peername") or ("",)  # none: it has left already
+        if not self._peers.allows_host(host) or len(self._open) >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -107,11 +105,6 @@ class MetricsPort:
                 raise
             self._stale_at = now + FRESH_S
         return self._text
-
-
-def _kind_of(peer: tuple[str, int]) -> str:
-    """Return the kind of the peer's address, as gRPC names it."""
-    return "ipv6" if ":" in peer[0] else "ipv4"
 
 
 def _response(

@@ -43,6 +43,14 @@ class AllowedPeers:
         address = address_of(peer)
         if address is None:
             return peer.startswith("unix:")  # a Unix socket: the peer may open its file
+        return self._allows(address)
+
+    def allows_host(self, host: str) -> bool:
+        """Return whether a peer, by its address ("10.0.0.1"), may connect."""
+        address = _parse(host)
+        return address is not None and self._allows(address)
+
+    def _allows(self, address: Address) -> bool:
         if address in self._allowed:
             return True
         if not any(address in network for network in self._networks or self._own()):
@@ -56,11 +64,15 @@ class AllowedPeers:
 def address_of(peer: str) -> Address | None:
     """Return the address in gRPC's name of a peer; None where it has none."""
     kind, _, rest = unquote(peer).partition(":")
-    host = rest.rpartition(":")[0].strip("[]").partition("%")[0]
     if kind not in ("ipv4", "ipv6"):
         return None
+    return _parse(rest.rpartition(":")[0].strip("[]"))
+
+
+def _parse(host: str) -> Address | None:
+    """Return the address, without its zone; None for text that is none."""
     try:
-        address = ip_address(host)
+        address = ip_address(host.partition("%")[0])
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -175,12 +176,13 @@ async def _run(
     files = RealFileSystem(folder / "data")
     peers = AllowedPeers(parse_networks(settings.control_allowed_networks))
     times = RequestTimes()
+    complete = functools.partial(with_usage, times=times)
     control = GrpcControlPlane(
         trace,
         runtime.fail,
         watch_trace=sink.watch,
         peers=peers,
-        complete=lambda snapshot: with_usage(snapshot, times.counters()),
+        complete=complete,
     )
     transport = TcpTransport(client_id=f"node-{settings.node_id}")
     watchdog = LoopWatchdog(max(settings.session_timeout_ms, settings.event_loop_stall_max_ms))
@@ -200,9 +202,7 @@ async def _run(
         KafkaListener(spec, trace, runtime.fail, times) for spec in make_listeners(settings, node)
     ]
     metrics = MetricsPort(
-        lambda: prometheus_text(
-            {node_name(settings.node_id): with_usage(node.snapshot(), times.counters())}
-        ),
+        lambda: prometheus_text({node_name(settings.node_id): complete(node.snapshot())}),
         runtime.fail,
         peers,
     )

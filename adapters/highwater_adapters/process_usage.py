@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from highwater_adapters.request_times import RequestTimes
 from highwater_core.messages import NodeSnapshot
 
 _STATUS = Path("/proc/self/status")
@@ -45,14 +46,13 @@ def own_usage() -> ProcessUsage:
     )
 
 
-def with_usage(
-    snapshot: NodeSnapshot, counters_of_process: tuple[tuple[str, int], ...] = ()
-) -> NodeSnapshot:
-    """Return the snapshot with this process's usage, and with further counters of the process."""
+def with_usage(snapshot: NodeSnapshot, times: RequestTimes | None = None) -> NodeSnapshot:
+    """Return the snapshot with this process's usage, and with the requests that it answered."""
     usage = own_usage()
+    requests = () if times is None else times.counters()
     counters = ("open_files", usage.open_files), ("threads", usage.threads)
     return replace(
         snapshot,
         resident_bytes=usage.private_bytes,
-        counters=(*snapshot.counters, *counters, *counters_of_process),
+        counters=(*snapshot.counters, *counters, *requests),
     )

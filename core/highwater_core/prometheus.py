@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from highwater_core.messages import NodeSnapshot, ReplicaSnapshot
 
+PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _CONTROLLER = "kafka_controller_kafkacontroller"
@@ -190,14 +191,7 @@ def _of_controller(snapshot: NodeSnapshot) -> Iterator[Metric]:
 
 def _handling_times(counters: Mapping[str, int]) -> Iterator[Metric]:
     """Yield the handling time of each event: some under Kafka's name, all under ours."""
-    times = {
-        name.removeprefix("events_handled."): (
-            number,
-            counters[f"handling_ms.{name.removeprefix('events_handled.')}"],
-        )
-        for name, number in counters.items()
-        if name.startswith("events_handled.")
-    }
+    times = _counts_and_times(counters, "events_handled.", "handling_ms.")
     for event, kafkas in _KAFKAS_TIMES.items():
         samples = _sums(*times.get(event, (0, 0)), {})
         yield _summary(f"{_STATS}_{kafkas}rateandtimems", f"handling of {event}", samples)
@@ -248,27 +242,28 @@ def _of_broker(snapshot: NodeSnapshot) -> Iterator[Metric]:
 
 def _request_times(counters: Mapping[str, int]) -> Iterator[Metric]:
     """Yield the number and the time of the requests of each kind, with Kafka's names for them."""
-    counts = {
-        name.removeprefix(REQUESTS): count
-        for name, count in counters.items()
-        if name.startswith(REQUESTS)
-    }
-    by_request = (
-        sample
-        for request, count in counts.items()
-        for sample in _sums(count, counters[f"{REQUEST_MS}{request}"], {"request": request})
-    )
+    times = _counts_and_times(counters, REQUESTS, REQUEST_MS)
     yield Metric(
         f"{_REQUESTS}_requests_total",
         "counter",
         "requests answered",
-        tuple(Sample(count, {"request": request}) for request, count in counts.items()),
+        tuple(Sample(count, {"request": request}) for request, (count, _) in times.items()),
     )
-    yield _summary(
-        f"{_REQUESTS}_totaltimems",
-        "from the begin of a request's handling to its answer",
-        by_request,
+    by_request = (
+        sample
+        for request, (count, took_ms) in times.items()
+        for sample in _sums(count, took_ms, {"request": request})
     )
+    about = "from the begin of a request's handling to its answer"
+    yield _summary(f"{_REQUESTS}_totaltimems", about, by_request)
+
+
+def _counts_and_times(
+    counters: Mapping[str, int], counted: str, timed: str
+) -> dict[str, tuple[int, int]]:
+    """Return count and summed time (ms) by the names that follow these prefixes of counters."""
+    names = (name.removeprefix(counted) for name in counters if name.startswith(counted))
+    return {name: (counters[f"{counted}{name}"], counters[f"{timed}{name}"]) for name in names}
 
 
 def _is_under_replicated(led: ReplicaSnapshot) -> bool:

@@ -31,11 +31,7 @@ def diagram(story: Story) -> Iterator[str]:
 
 def _without_repetitions(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries without the deaths and pauses that a step of the plan tells as well."""
-    told = {
-        (entry.at_ns, node_name(NodeId(entry.event.detail["on"])))
-        for entry in entries
-        if entry.who == PLAN and "on" in entry.event.detail
-    }
+    told = {(entry.at_ns, _target(entry.who, entry.event)) for entry in entries}
     return [
         entry
         for entry in entries
@@ -43,6 +39,12 @@ def _without_repetitions(entries: Sequence[Entry]) -> list[Entry]:
         or entry.event.what not in _TOLD_BY_STEPS
         or (entry.at_ns, entry.who) not in told
     ]
+
+
+def _target(who: str, event: TraceEvent | Note) -> str:
+    """Return the node that a step of the plan hits, "" for steps without one and for all else."""
+    is_step = who == PLAN and "on" in event.detail
+    return node_name(NodeId(event.detail["on"])) if is_step else ""
 
 
 def _nodes(entry: Entry) -> Iterator[str]:
@@ -54,8 +56,8 @@ def _nodes(entry: Entry) -> Iterator[str]:
             yield node_name(NodeId(leader))
     elif entry.who.startswith(("broker-", "controller-")):
         yield entry.who
-    elif entry.who == PLAN and "on" in entry.event.detail:
-        yield node_name(NodeId(entry.event.detail["on"]))
+    elif target := _target(entry.who, entry.event):
+        yield target
 
 
 def _step(entry: Entry) -> Iterator[str]:
@@ -98,8 +100,8 @@ def _note(who: str, note: Note) -> Iterator[str]:
     elif who == CLIENTS:
         detail = ", ".join(f"{name} {value}" for name, value in note.detail.items())
         yield f"Note over {CLIENTS}: {text}: {detail}"
-    elif who == PLAN and "on" in note.detail:
-        yield f"{FAULTS}->>{node_name(NodeId(note.detail['on']))}: {text}"
+    elif target := _target(who, note):
+        yield f"{FAULTS}->>{target}: {text}"
     elif who == PLAN and note.what not in (FAULTS_BEGIN, HEALED):
         yield f"Note over {FAULTS}: {text}"
     elif who.startswith(("broker-", "controller-")):

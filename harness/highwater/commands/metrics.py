@@ -16,9 +16,7 @@ from highwater.errors import HarnessError
 from highwater.output import print_json, say
 from highwater.quiet_http import QuietHandler, QuietServer, quiet_server
 from highwater_core.ids import NodeId
-from highwater_core.prometheus import CONTENT_TYPE, prometheus_text
-
-PATH = "/metrics"
+from highwater_core.prometheus import CONTENT_TYPE, PATH, prometheus_text
 
 
 def register(app: typer.Typer) -> None:

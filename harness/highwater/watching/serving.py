@@ -17,7 +17,7 @@ import msgspec
 from highwater.quiet_http import REQUEST_WITHIN_S, QuietHandler, quiet_server
 from highwater.watching.metrics import read_metrics
 from highwater.watching.view import read_view
-from highwater_core.prometheus import CONTENT_TYPE
+from highwater_core.prometheus import CONTENT_TYPE, PATH
 
 EVERY_S = 0.5
 MOST_READERS = 20
@@ -43,7 +43,7 @@ def served(host: str, port: int, folder: Path) -> Iterator[str]:
                 self.answer("text/html; charset=utf-8", page)
             elif path == "/view.json":
                 self.answer("application/json", msgspec.json.encode(read_view(folder)))
-            elif path == "/metrics":
+            elif path == PATH:
                 self.answer(CONTENT_TYPE, read_metrics(folder).encode())
             elif path == "/events":
                 self._stream()
