@@ -84,7 +84,10 @@ def sturdy(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Bring nodes of a shared cluster back that a failed test left behind."""
+    """Bring nodes of a shared cluster back that a failed test left behind, and wait for them all.
+
+    A test that failed may have started its node a moment ago: the next would find it not live.
+    """
     yield
     for kind in ("steady", "brisk", "sturdy"):
         cluster = request.node.funcargs.get(kind)
@@ -96,8 +99,7 @@ def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
                 cluster.unpause(node)
             elif word != "running":
                 cluster.start_node(node)
-        if set(status.values()) != {"running"}:
-            cluster.wait_until_ready()
+        cluster.wait_until_ready()
 
 
 @pytest.fixture(scope="session")

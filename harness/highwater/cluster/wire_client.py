@@ -28,6 +28,10 @@ from highwater_wire.kafka.messages import (
 )
 
 _SIZE = struct.Struct(">i")
+_PRODUCE_WAITS_MS = 10_000
+_ANSWER_WITHIN_S = 30.0
+"""More than any wait that this client asks of a broker: else no answer that comes at the end of
+one is ever seen, as REQUEST_TIMED_OUT for records that an altered min.insync.replicas holds up."""
 
 
 class ConnectionClosed(Exception):
@@ -41,7 +45,7 @@ class WireClient:
     ...     response = client.call(MetadataRequest(topics=None))
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, endpoint: Endpoint, *, timeout_s: float = _ANSWER_WITHIN_S) -> None:
         """Connect.
 
         Raises:
@@ -88,7 +92,13 @@ class WireClient:
         return response
 
     def produce(
-        self, topic: str, partition: int, batch: bytes, *, acks: int = -1, timeout_ms: int = 10_000
+        self,
+        topic: str,
+        partition: int,
+        batch: bytes,
+        *,
+        acks: int = -1,
+        timeout_ms: int = _PRODUCE_WAITS_MS,
     ) -> ProducePartitionResult:
         """Send one record batch and return the answer; acks 0 has none and is not supported."""
         part = ProducePartition(topic, partition, batch)
