@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from highwater.faults.kinds import KINDS
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos import faults as f
 from highwater_chaos.plan_schema import plan_schema
+from highwater_checker import meanings
 from highwater_checker.catalogue.later_rows import NO_ROWS
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
@@ -439,8 +440,32 @@ def faults_page() -> str:
     )
 
 
+# ---------------------------------------------------------------- invariants
+
+
+def invariants_page() -> str:
+    def listed(meanings: Mapping[str, str]) -> str:
+        return "\n".join(f"- **{name}**: {meaning}" for name, meaning in meanings.items())
+
+    return page(
+        "Invariants",
+        "What the oracle of the simulator and the judge of a run demand. `highwater explain RUN` "
+        "tells how a run broke one. [Which presets promise which](presets.md); "
+        "[the state machines](state-machines.md); [the order of steps](../explanation/replication.md).",
+        one_line((meanings.__doc__ or "").split("\n\n")[1]),
+        "## At every moment",
+        listed(meanings.SAFETY),
+        "## Once everything is healed, and within a bound",
+        listed(meanings.LIVENESS),
+        "## Of clients' histories",
+        "The names are those of Jepsen's Kafka workload.",
+        listed(meanings.HISTORIES),
+    )
+
+
 PAGES = {
     "catalogue.md": catalogue_page,
+    "invariants.md": invariants_page,
     "protocol.md": protocol_page,
     "errors.md": errors_page,
     "presets.md": presets_page,

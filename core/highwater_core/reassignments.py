@@ -3,8 +3,7 @@
 A controller moves them, or under preset v2 the partition's leader: both decide here.
 A partition under reassignment is assigned to all of its replicas, with added and removing ones; the
 target's come first. The target is all but the removing ones.
-Source: KIP-455 and Kafka's onPartitionReassignment; docs/explanation/replication.md,
-"Invariants", I18.
+Source: KIP-455 and Kafka's onPartitionReassignment; docs/reference/invariants.md, I18.
 Deviation: Kafka stops at once the replicas that an earlier target of an overlapping reassignment
 had added. Here they are removed with the others: they may be the only ones in sync.
 """

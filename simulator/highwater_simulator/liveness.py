@@ -2,7 +2,7 @@
 
 The core are the nodes that were healed for good. It must make progress without the other nodes.
 Missing progress is excused only where a check computes that it needs another node.
-Source: docs/explanation/replication.md, "Liveness"; docs/explanation/simulator.md.
+Source: docs/reference/invariants.md; docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from highwater_checker.history import SEND, HistoryEvent, OperationType
+from highwater_checker.stories.entries import Entry
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.network import Network, Plane
-from highwater_simulator.trace_log import Entry
 from highwater_simulator.zookeeper import ZooKeeper
 
 WAITS_FROM_MS = 100

@@ -19,6 +19,7 @@ from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import ChangeConfig
 from highwater_chaos.plan import Plan
 from highwater_checker.history import HistoryEvent, encode
+from highwater_checker.stories.entries import FAULTS_BEGIN, HEALED
 from highwater_core.check import BugFound
 from highwater_core.config import PROMISES
 from highwater_core.errors import ErrorCode
@@ -38,7 +39,7 @@ from highwater_simulator.network import Plane, latency_of
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.run_cost import NO_COST, CostMeter, RunCost
-from highwater_simulator.trace_log import FAULTS_BEGIN, HEALED, TraceLog
+from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.world import World
 
 READY_WITHIN_MS = 20_000

@@ -16,10 +16,10 @@ from msgspec.structs import fields, replace
 
 from highwater_chaos.plan import Network, Plan, Step, client_names, encode_plan, problems_of
 from highwater_chaos.words import counted, say_plan
+from highwater_checker.stories.entries import Note
 from highwater_simulator import simpler
 from highwater_simulator.minimal import minimal_number, minimal_subset
 from highwater_simulator.runner import CRASH, RunResult, run_plan
-from highwater_simulator.trace_log import Note
 
 MAX_RUNS = 500
 RESEEDS = 8

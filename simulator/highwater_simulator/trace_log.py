@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
+from highwater_checker.stories.entries import Entry, Note
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.traces import encode_event
-
-STARTED = "started"
-"""The note of each start of a node, with its incarnation."""
-FAULTS_BEGIN, HEALED = "faults begin", "healed"
-"""The plan's notes before its first step, and after its last."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """An event that no node traces: a kill, a start, an answer to a client."""
-
-    who: str
-    what: str
-    detail: dict[str, Any] = field(default_factory=dict)
-
-
-class Entry(NamedTuple):
-    """Units: at_ns is virtual time from the run's start."""
-
-    at_ns: int
-    who: str
-    event: TraceEvent | Note
-
 
 _NOTE_ENCODER = msgspec.json.Encoder(order="deterministic")
 

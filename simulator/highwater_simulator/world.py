@@ -15,6 +15,7 @@ from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos.plan import Network as Links
 from highwater_chaos.plan import PlanTopology
+from highwater_checker.stories.entries import STARTED
 from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
@@ -46,7 +47,7 @@ from highwater_simulator.kernel import Kernel, LimitPassed
 from highwater_simulator.network import Network, Plane, latency_of
 from highwater_simulator.rng import SeededRng
 from highwater_simulator.tasks import NodeRuntime
-from highwater_simulator.trace_log import STARTED, TraceLog
+from highwater_simulator.trace_log import TraceLog
 from highwater_simulator.unread import Sender
 from highwater_simulator.zookeeper import ZooKeeper
 from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory

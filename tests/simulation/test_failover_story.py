@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from highwater_chaos.plan import Network, PlanTopology
+from highwater_checker.stories.display import display
 from highwater_core.config import Preset
 from highwater_core.events import EventKind
-from highwater_simulator.display import display
 from tests.support.failover_story import RECORDS_PER_PHASE, run_failover_story
 from tests.support.presets import each_preset
 

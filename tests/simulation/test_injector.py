@@ -9,6 +9,7 @@ import pytest
 
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
+from highwater_checker.stories.entries import Note
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import FailPoint
 from highwater_simulator.clocks import TRUE_RATE_PPM
@@ -16,7 +17,6 @@ from highwater_simulator.injector import FaultInjector
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
-from highwater_simulator.trace_log import Note
 from highwater_simulator.world import World
 from highwater_simulator.world_faults import ARMED
 from tests.support.failover_story import ORDERS

@@ -22,13 +22,13 @@ from highwater_chaos.plan import (
     Workload,
 )
 from highwater_checker.history import OperationType, sends_of
+from highwater_checker.stories.entries import Note
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_planted import planted
 from highwater_simulator import runner
 from highwater_simulator.runner import CRASH, MINIMUM_PROBED, NOT_READY, PlanRun, run_plan
-from highwater_simulator.trace_log import Note
 from tests.support.presets import each_preset
 
 AT = TopicPartition("t", 0)

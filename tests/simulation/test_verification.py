@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from highwater_checker.history import OperationType
+from highwater_checker.stories.entries import Entry
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.files import FileNode
 from highwater_simulator.replicas_on_disk import read_replica
-from highwater_simulator.trace_log import Entry
 from highwater_wire.kafka.record_batch import build_batch
 from tests.support.failover_story import ORDERS
 from tests.support.verification import values_of, verify

@@ -1,6 +1,6 @@
 """OffsetCommit: a group's offsets are kept, and told as kept once its log has committed them.
 
-Source: docs/explanation/replication.md, "Invariants", I14.
+Source: docs/reference/invariants.md, I14.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def check_acknowledged_records(
     log_start_offset were removed by retention and are not required. A replica out of the ISR need
     not have the records from its log end on: it had not fetched them. In a compacted topic a record
     may be gone if the replica has a newer one of its key below the high watermark.
-    Source: docs/explanation/replication.md, "Invariants", I1.
+    Source: docs/reference/invariants.md, I1.
     """
     findings: list[Finding] = []
     examined = 0

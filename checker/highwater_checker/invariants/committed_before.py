@@ -36,7 +36,7 @@ def check_committed_before(events: Sequence[TraceEvent]) -> CheckResult:
     topics without ids are left out. Records that preset v3 loses by its known flaws are found too,
     also where a broker obeys a late command after an unclean election and counts itself as a
     member.
-    Source: docs/explanation/replication.md, "Invariants", I4 and I11.
+    Source: docs/reference/invariants.md, I4 and I11.
     """
     findings: list[Finding] = []
     examined = 0

@@ -44,7 +44,7 @@ def check_committed_offsets(
     A commit that was certainly refused explains nothing. A commit with an unknown outcome may take
     effect at any time after its begin. The histories must be without expired or deleted offsets.
     incomplete: any offset may have been committed for its groups.
-    Source: docs/explanation/replication.md, "Invariants", I14.
+    Source: docs/reference/invariants.md, I14.
     """
     commits, fetches = _operations(events)
     findings: list[Finding] = []

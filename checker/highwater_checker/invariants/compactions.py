@@ -19,7 +19,7 @@ def check_compactions(events: Sequence[TraceEvent]) -> CheckResult:
     acknowledged_records.py and replica_equality.py check that each key's newest record stays.
     "Before" goes by the nodes' clocks, which must be one, as in committed_before.py. Compactions
     before the partition's first traced high watermark are left out.
-    Source: docs/explanation/replication.md, "Invariants", I19.
+    Source: docs/reference/invariants.md, I19.
     """
     findings: list[Finding] = []
     examined = 0

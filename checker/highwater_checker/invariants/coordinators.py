@@ -82,7 +82,7 @@ def check_coordinators(events: Sequence[TraceEvent]) -> CheckResult:
     """Find groups without a leadership, leaderships without groups, and loads that stopped early.
 
     events: those of one start of a node are in their order.
-    Source: docs/explanation/replication.md, "Invariants", I14; KAFKA-2841, KAFKA-10614.
+    Source: docs/reference/invariants.md, I14; KAFKA-2841, KAFKA-10614.
     """
     replicas: dict[tuple[int, int, int], _Replica] = {}
     findings: list[Finding] = []

@@ -143,7 +143,7 @@ def check_deliveries(
     offsets of the group there.
     incomplete: its processes may have been reset, or assigned an offset, by a line that is missing;
     its groups may have got any record.
-    Source: docs/explanation/replication.md, "Invariants", I22.
+    Source: docs/reference/invariants.md, I22.
     """
     in_order = sorted(events, key=lambda event: event.time_ns)
     members = {event.process for event in in_order if event.function == ASSIGNED}

@@ -1,6 +1,6 @@
 """Duplicates and aborted reads: a record is there once, unless it was sent more than once.
 
-Source: docs/explanation/replication.md, "Histories", "duplicate" and "G1a".
+Source: docs/reference/invariants.md, duplicate and aborted-read (G1a).
 """
 
 from __future__ import annotations

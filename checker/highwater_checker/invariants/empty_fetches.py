@@ -1,6 +1,6 @@
 """I9: a consumer's fetch in [high watermark, log end) gets nothing and no error.
 
-Source: docs/explanation/replication.md, "Invariants", I9; docs/reference/catalogue.md, row 23
+Source: docs/reference/invariants.md, I9; docs/reference/catalogue.md, row 23
 (KAFKA-725); V3 design, section C.
 """
 

@@ -58,7 +58,7 @@ def check_generations(
     coordinator knew the newer one. Deleted groups are left out. A restarted static member owns its
     former partitions, and its former process none.
     incomplete: processes that may have been assigned a newer generation by a line that is missing.
-    Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
+    Source: docs/reference/invariants.md, I21; KIP-345.
     """
     groups: dict[str, _Group] = {}
     begun: dict[tuple[str, int], Finding | None] = {}

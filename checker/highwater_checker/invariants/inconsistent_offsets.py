@@ -1,6 +1,6 @@
 """Inconsistent offsets: no two clients get different records for one offset.
 
-Source: docs/explanation/replication.md, "Histories", "inconsistent-offsets"; "Invariants", I9.
+Source: docs/reference/invariants.md, inconsistent-offsets; I9.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class PartitionRecord:
 def check_isr(records: Iterable[PartitionRecord]) -> CheckResult:
     """Find partition states whose ISR or leader violates I6.
 
-    Source: docs/explanation/replication.md, "Invariants", I6.
+    Source: docs/reference/invariants.md, I6.
     """
     findings: list[Finding] = []
     examined = 0

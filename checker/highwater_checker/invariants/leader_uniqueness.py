@@ -15,7 +15,7 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 
     Examines BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
     Deleted topics without ids, whose lives cannot be told apart, are left out.
-    Source: docs/explanation/replication.md, "Invariants", I7.
+    Source: docs/reference/invariants.md, I7.
     """
     lives = Lives(events)
     leaders: dict[tuple[Life, int], tuple[int, TraceEvent]] = {}

@@ -1,6 +1,6 @@
 """Order: a record that was sent after an acknowledgement has a higher offset.
 
-Source: docs/explanation/replication.md, "Histories", "realtime-send" and "nonmonotonic-send".
+Source: docs/reference/invariants.md, realtime-send and nonmonotonic-send.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def check_reads(
     life_of: the life of its topic in which a record was written. Records of a life that is over or
     unknown need not be there. An offset that was read in any life counts as read: a consumer may
     keep its position when its topic is made again.
-    Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen".
+    Source: docs/reference/invariants.md, I9; unseen.
     """
     reads = _reads_of(history, life_of)
     findings = list(reads.findings)

@@ -21,7 +21,7 @@ def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
     A batch counts when it is wholly in the compared range. In a compacted topic records are
     compared, not bytes: a record of both replicas must be equal, and one of them may lack a record
     with a newer one of its key, or without a value.
-    Source: docs/explanation/replication.md, "Invariants", I3.
+    Source: docs/reference/invariants.md, I3.
     """
     findings: list[Finding] = []
     examined = 0
@@ -50,7 +50,7 @@ def check_high_watermarks_are_held(
     """Find replicas whose log starts above, or ends below, their high watermark.
 
     seen_ns: the time of the look with the high watermarks.
-    Source: docs/explanation/replication.md, "Invariants", I4.
+    Source: docs/reference/invariants.md, I4.
     """
     findings = tuple(
         Finding(

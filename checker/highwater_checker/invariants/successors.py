@@ -28,7 +28,7 @@ def check_successors(
     If several did, only acknowledged_records.py reports the loss. An unclean election or a lost
     disk violates this too. Each life of a topic is checked by itself; a life that is over has no
     final log. Deleted topics without ids are left out.
-    Source: docs/explanation/replication.md, "Invariants", I1 and I4.
+    Source: docs/reference/invariants.md, I1 and I4.
     """
     lives = Lives(events)
     begun = _of_kind(events, EventKind.BECAME_LEADER, lives)

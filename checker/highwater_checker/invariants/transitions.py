@@ -52,7 +52,7 @@ def wrong_transition(event: TraceEvent) -> str | None:
 def check_transitions(events: Iterable[TraceEvent]) -> CheckResult:
     """Find changes of state, made or attempted, that the tables do not allow.
 
-    Source: docs/explanation/replication.md, "Invariants", I12.
+    Source: docs/reference/invariants.md, I12.
     """
     findings: list[Finding] = []
     examined = 0

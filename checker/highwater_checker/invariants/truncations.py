@@ -16,7 +16,7 @@ def check_truncations(events: Iterable[TraceEvent]) -> CheckResult:
 
     Examines BECAME_FOLLOWER, after which a replica may have to truncate, and LOG_TRUNCATED. Records
     that preset v3 loses by its known flaws are found too, as are unclean elections.
-    Source: docs/explanation/replication.md, "Invariants", I11.
+    Source: docs/reference/invariants.md, I11.
     """
     findings: list[Finding] = []
     examined = 0

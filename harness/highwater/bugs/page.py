@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os.path import relpath
 
-from highwater.bugs.diagram import diagram
 from highwater.bugs.in_containers import FOLDER as PLANS_FOLDER
 from highwater.bugs.in_containers import PLANS, WHY_NOT
 from highwater.bugs.kept import FOLDER, Bug, all_bugs
 from highwater.bugs.told import BugTold, Told, say_steps
 from highwater_checker.catalogue.rows import Row
+from highwater_checker.stories.diagram import mermaid
 
 FOLDER_OF_PAGES = "docs/reference/bugs"
 _CATALOGUE = f"[the catalogue]({relpath('docs/reference/catalogue.md', FOLDER_OF_PAGES)})"
@@ -45,7 +45,7 @@ def page(told: BugTold) -> str:
         *_with_the_bug(told.shown),
         "",
         "```mermaid",
-        *diagram(told.shown.story),
+        *mermaid(told.shown.story),
         "```",
         "",
         "## With every fix",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from highwater.bugs.kept import Bug, means_of
-from highwater.bugs.story import Story, story_of
 from highwater.errors import HarnessError
 from highwater_chaos.fixed import with_every_fix
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_plan
 from highwater_checker.catalogue.rows import Row
+from highwater_checker.stories.story import Story, story_of
 from highwater_simulator.oracle.violation import Violation
 from highwater_simulator.runner import RunResult, run_plan
 from highwater_simulator.search import bug_or_none, find
@@ -98,7 +98,12 @@ def _told(row: Row, plan: Plan) -> Told:
         raise HarnessError(f"{plan.title}: the cluster did not get ready")
     found = find(result)
     violation = None if found is None else found.violation
-    story = story_of(result.trace.entries, violation)
+    entries = result.trace.entries
+    story = (
+        story_of(entries)
+        if violation is None
+        else story_of(entries, violation.topic, str(violation))
+    )
     return Told(plan, violation, _evidence(row, violation, result), story)
 
 

@@ -12,6 +12,7 @@ from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, RunStart
 from highwater_checker.run_folder.intents import NO_FAULT, Intent, Phase, encode_intent
+from highwater_checker.stories.entries import STARTED, Entry
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.traces import encode_event
@@ -19,7 +20,6 @@ from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS
 from highwater_simulator.failed_folders import failed_folders
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import RunResult
-from highwater_simulator.trace_log import STARTED, Entry
 from highwater_simulator.world import World
 
 DONE = "it was done"

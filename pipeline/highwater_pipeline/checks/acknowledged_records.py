@@ -40,7 +40,7 @@ def run(tables: Tables) -> CheckFrames:
     replica's log_start_offset it may be gone: retention removed it. So may a record of a compacted
     topic that a newer one of its key succeeds there. A replica out of the ISR may end before it.
     Records of a deleted topic are not looked for.
-    Source: docs/explanation/replication.md, "Invariants", I1;
+    Source: docs/reference/invariants.md, I1;
     highwater_checker.invariants.acknowledged_records.
     """
     acknowledged = acknowledged_sends(tables).where(~fn.col("is_over"))

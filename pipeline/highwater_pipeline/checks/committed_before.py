@@ -38,7 +38,7 @@ def run(tables: Tables) -> CheckFrames:
     one after it.
     Deleted topics without ids are left out. An event that lacks the ISR, or the offset from which
     a log was cut, makes no finding: the checker stops there, and C00 finds it.
-    Source: docs/explanation/replication.md, "Invariants", I4 and I11;
+    Source: docs/reference/invariants.md, I4 and I11;
     highwater_checker.invariants.committed_before.
     """
     events = _events(tables)

@@ -31,7 +31,7 @@ def run(tables: Tables) -> CheckFrames:
     Examined are the empty answers that certainly hid records. Their offset lay at or above the
     answer's high watermark and below the leader's log end, or at an older leader's high watermark
     above the new one's. Runs without probes are not examined.
-    Source: docs/explanation/replication.md, "Invariants", I9; docs/reference/catalogue.md, row 23;
+    Source: docs/reference/invariants.md, I9; docs/reference/catalogue.md, row 23;
     highwater_checker.invariants.empty_fetches.
     """
     answered = tables[PROBES].where(fn.col("error") != NO_ANSWER)

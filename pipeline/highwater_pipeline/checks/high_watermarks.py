@@ -29,7 +29,7 @@ def run(tables: Tables) -> CheckFrames:
     A leader's high watermark in one look is compared with a member's log end in the next look. Only
     members whose log was not cut below it in between are compared. Runs without looks are not
     examined.
-    Source: docs/explanation/replication.md, "Invariants", I4;
+    Source: docs/reference/invariants.md, I4;
     highwater_checker.invariants.high_watermark_in_run.
     """
     pairs = _pairs(tables)

@@ -56,7 +56,7 @@ def run(tables: Tables) -> CheckFrames:
     can have read. Where the client reports the high watermark of an answer, the answer's records
     lie below it. Records of a topic's life that is over or unknown need not be held. A run with a
     consumer that read nothing counts as not examined.
-    Source: docs/explanation/replication.md, "Invariants", I9; "Histories", "unseen";
+    Source: docs/reference/invariants.md, I9; unseen;
     highwater_checker.invariants.reads.
     """
     all_reads = _of(_consumers(tables).union(_members(tables)), reads_of_consumers(tables))

@@ -35,7 +35,7 @@ def run(tables: Tables) -> CheckFrames:
     and CRC-32 are: a batch's last record is its end, which holds as long as nothing compacts. Of a
     compacted topic records are compared instead, and one of two replicas may lack what a newer
     record of the key succeeds, and a record without a value.
-    Source: docs/explanation/replication.md, "Invariants", I3;
+    Source: docs/reference/invariants.md, I3;
     highwater_checker.invariants.replica_equality.
     """
     batches = kept(_batches_in_common(tables))

@@ -38,7 +38,7 @@ def run(tables: Tables) -> CheckFrames:
     is not there, that of the only leader that traced an append at its offset and whose record is
     not there now. Each life of a topic is looked at by itself; of one that is over there is no
     final log. Deleted topics without ids are left out.
-    Source: docs/explanation/replication.md, "Invariants", I1 and I4;
+    Source: docs/reference/invariants.md, I1 and I4;
     highwater_checker.invariants.successors.
     """
     begun = _of_kind(tables, EventKind.BECAME_LEADER)

@@ -2,7 +2,7 @@
 
 A coordinator that does not know that it was deposed may answer a fetch with offsets of its own
 epoch: its client has not heard of the successor. Records that it appends are never committed.
-Source: docs/explanation/replication.md, "Invariants", I14; docs/reference/catalogue.md, row 22.
+Source: docs/reference/invariants.md, I14; docs/reference/catalogue.md, row 22.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only answers of the leader in ZooKeeper are judged: a coordinator that does not know that it was
 deposed may answer from old groups, and acknowledges no commit (I14). Only assignments in the format
 of Kafka's consumers are judged.
-Source: docs/explanation/replication.md, "Invariants", I21; KIP-345.
+Source: docs/reference/invariants.md, I21; KIP-345.
 """
 
 from __future__ import annotations

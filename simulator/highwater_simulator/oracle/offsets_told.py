@@ -1,6 +1,6 @@
 """I9, for ListOffsets: the latest offset that leaders answer never falls.
 
-Source: docs/explanation/replication.md, "Invariants", I9, and docs/reference/catalogue.md, row 23:
+Source: docs/reference/invariants.md, I9, and docs/reference/catalogue.md, row 23:
 KIP-207, KAFKA-2334.
 """
 

@@ -2,7 +2,7 @@
 
 A record is committed once any leader's high watermark has been above it. It must then be on every
 ISR member and stay, unchanged, on every later leader.
-Source: docs/explanation/replication.md, "Invariants"; docs/explanation/simulator.md.
+Source: docs/reference/invariants.md; docs/explanation/simulator.md.
 """
 
 from __future__ import annotations

@@ -41,12 +41,12 @@ from highwater_checker.run_folder.documents import (
     Excused,
     RunTopology,
 )
+from highwater_checker.stories.display import display
+from highwater_checker.stories.entries import Note
 from highwater_checker.verdict import Verdict
-from highwater_simulator.display import display
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import PlanRun, RunResult
 from highwater_simulator.search import bug_or_none
-from highwater_simulator.trace_log import Note
 from highwater_simulator.unsupported import unsupported
 from highwater_simulator.world import World
 

@@ -21,11 +21,11 @@ from highwater.search.planting import bug_of
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_plan, say_step
 from highwater_checker.judging import judge_run
+from highwater_checker.stories.display import Role, display_line, pieces
+from highwater_checker.stories.entries import ORACLE, Entry
 from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
-from highwater_simulator.display import ORACLE, Role, display_line, pieces
 from highwater_simulator.runner import RunResult
 from highwater_simulator.search import Found, find
-from highwater_simulator.trace_log import Entry
 
 _STYLES: dict[Role, str] = {
     Role.TIME: "dim",

@@ -11,8 +11,8 @@ from highwater.runs.simulated_evidence import look_at
 from highwater_chaos.plan import Step
 from highwater_chaos.words import say_fault, say_step
 from highwater_checker.looks import Look
+from highwater_checker.stories.entries import Note
 from highwater_simulator.clocks import NS_PER_MS
-from highwater_simulator.trace_log import Note
 from highwater_simulator.world import World
 
 LOOK_EVERY_NS = 100 * NS_PER_MS

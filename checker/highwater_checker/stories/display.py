@@ -1,6 +1,6 @@
-"""Shows a simulation's trace: one aligned line per event.
+"""Shows a run's entries: one aligned line per event.
 
-Columns: virtual time in ms, node, event, partition, e<leader epoch> c<controller epoch>, @offset,
+Columns: the run's time in ms, node, event, partition, e<leader epoch> c<controller epoch>, @offset,
 detail as key=value. Lines that are no node's event are marked: * by the world, > by the plan, ! by
 the oracle.
 """
@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from highwater_checker.stories.entries import JUDGE, ORACLE, PLAN, Entry, Note
 from highwater_core.events import EventKind, TraceEvent
-from highwater_simulator.trace_log import Entry, Note
-
-PLAN, ORACLE = "plan", "oracle"
-"""The writers of notes on a plan's steps and on violations."""
 
 _NS_PER_MS = 1_000_000
 _TURNING_POINTS = frozenset(
@@ -81,7 +78,7 @@ def pieces(entry: Entry) -> tuple[Piece, ...]:
 
 
 def _note(who: str, note: Note) -> tuple[Piece, ...]:
-    if who == ORACLE:
+    if who in (ORACLE, JUDGE):
         return ((f"{who:<16}! {note.what}{_detail(note.detail)}", Role.ORACLE),)
     if who == PLAN:
         return ((f"{who:<16}> {note.what}{_detail(note.detail)}", Role.PLAN),)

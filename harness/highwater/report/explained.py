@@ -1,0 +1,122 @@
+"""Explains a failed run: the first violation as a story, with the lines of evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from highwater.errors import HarnessError
+from highwater.report.happenings import entries_of_run
+from highwater_checker.finding import Finding, Traced
+from highwater_checker.meanings import meaning_of
+from highwater_checker.naming import kind_of
+from highwater_checker.run_folder.evidence import Evidence
+from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
+from highwater_checker.stories.entries import JUDGE, Entry, Note
+from highwater_checker.stories.story import Story, story_of_finding
+from highwater_checker.verdict import Verdict
+from highwater_core.events import TraceEvent
+from highwater_core.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Findings of one invariant in one partition.
+
+    first: the number of the first of them among the verdict's findings, from 1.
+    """
+
+    invariant: str
+    topic: str
+    partition: int
+    count: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One finding of a run, told.
+
+    number: which of the verdict's findings it is, from 1.
+    also: the findings of the same record, by other checks.
+    meaning: of the invariant, in a sentence.
+    evidence: the lines of the run's files that show it.
+    """
+
+    number: int
+    finding: Finding
+    also: tuple[str, ...]
+    meaning: str
+    story: Story
+    evidence: tuple[EvidenceLine, ...]
+
+
+def explain_finding(
+    folder: Path, evidence: Evidence, verdict: Verdict, number: int = 1
+) -> Explained:
+    """Return the verdict's finding of that number, from 1, as a story.
+
+    The story ends at the last event, look, probe or answer that shows the finding; without one,
+    as where a record is missed at the end, it is that of the whole run.
+
+    Raises:
+        HarnessError: there is no such finding.
+    """
+    findings = verdict.findings
+    if not 1 <= number <= len(findings):
+        raise HarnessError(f"the verdict has {len(findings)} findings, none of number {number}")
+    finding = findings[number - 1]
+    told = (finding, *(each for each in findings if _is_of_one_record(each, finding)))
+    at = TopicPartition(finding.topic, finding.partition) if finding.partition >= 0 else None
+    entries = entries_of_run(folder, evidence, at, told)
+    story = _story(entries, at, told)
+    lines = dict.fromkeys(line for own in evidence_of(folder, told) for line in own)
+    also = tuple(dict.fromkeys(str(each) for each in told if each != finding))
+    return Explained(number, finding, also, meaning_of(finding.invariant), story, tuple(lines))
+
+
+def kinds_of(findings: Sequence[Finding]) -> list[Kind]:
+    """Return the kinds of findings, in the order of the first of each."""
+    counts = Counter(map(kind_of, findings))
+    first = {kind_of(each): number for number, each in reversed(list(enumerate(findings, 1)))}
+    return [Kind(*kind, counts[kind], first[kind]) for kind in counts]
+
+
+def _is_of_one_record(one: Finding, other: Finding) -> bool:
+    if (one.topic, one.partition) != (other.topic, other.partition):
+        return False
+    if one.operation and one.operation == other.operation:
+        return True
+    return one.offset >= 0 and one.offset == other.offset
+
+
+def _story(entries: list[Entry], at: TopicPartition | None, told: Sequence[Finding]) -> Story:
+    shown = {event for each in told for event in each.traced}
+    seen_ns = _seen_ns(entries, told)
+    before = entries if seen_ns is None else [each for each in entries if each.at_ns <= seen_ns]
+    at_ns = before[-1].at_ns if before else 0
+    ending = [Entry(at_ns, JUDGE, Note(JUDGE, str(each))) for each in told[:1]]
+    return story_of_finding([*before, *ending], at, shown)
+
+
+def _seen_ns(entries: Sequence[Entry], told: Sequence[Finding]) -> int | None:
+    """Return when the last of the evidence was there, None where only the run's end shows it."""
+    shown = {event for each in told for event in each.traced}
+    times = [
+        entry.at_ns
+        for entry in entries
+        if isinstance(entry.event, TraceEvent) and Traced.of(entry.event) in shown
+    ]
+    times += [time_ns for each in told for time_ns in each.looks]
+    times += [each.probed.asked_ns for each in told if each.probed is not None]
+    if not times:
+        return None
+    operations = tuple(f"{each.operation}: " for each in told if each.operation)
+    times += [
+        entry.at_ns
+        for entry in entries
+        if isinstance(entry.event, Note) and operations and entry.event.what.startswith(operations)
+    ]
+    return max(times)

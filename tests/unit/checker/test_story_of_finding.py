@@ -1,0 +1,106 @@
+"""Which entries of a finished run tell a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from highwater_checker.finding import Traced
+from highwater_checker.stories.entries import JUDGE, PLAN, Entry, Note
+from highwater_checker.stories.story import CLIENTS, LAST, MOST_ENTRIES, story_of_finding
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import TopicPartition
+
+AT = TopicPartition("t", 0)
+FAULT, FOUND = (PLAN, "acts: kill broker-0"), (JUDGE, "I1: t-0: lost")
+
+
+def noted(at_ns: int, who: str, what: str) -> Entry:
+    return Entry(at_ns, who, Note(who, what, {"offset": 7}))
+
+
+def traced(
+    at_ns: int, kind: EventKind, topic: str | None = "t", partition: int | None = 0, node: int = 1
+) -> Entry:
+    event = TraceEvent(at_ns, node, 1, at_ns, kind, topic, partition=partition)
+    return Entry(at_ns, f"broker-{node}", event)
+
+
+def told(entries: Sequence[Entry], *shown: int) -> list[str]:
+    """Return the times of the told entries and their kinds; shown: events, by their times."""
+    story = story_of_finding(entries, AT, {Traced(1, 1, at_ns) for at_ns in shown})
+    return [
+        f"{each.at_ns} {each.event.what if isinstance(each.event, Note) else each.event.kind}"
+        for each in story.entries
+    ]
+
+
+def test_it_begins_with_who_led_before_the_faults_and_ends_with_the_finding() -> None:
+    entries = [
+        traced(1, EventKind.BECAME_LEADER),
+        traced(2, EventKind.ISR_CHANGED),
+        traced(3, EventKind.BECAME_LEADER, node=2),
+        traced(4, EventKind.LOG_TRUNCATED),
+        noted(5, *FAULT),
+        traced(6, EventKind.LEADER_ELECTED),
+        noted(7, *FOUND),
+    ]
+    assert told(entries) == [
+        "2 isr_changed",
+        "3 became_leader",
+        "5 acts: kill broker-0",
+        "6 leader_elected",
+        "7 I1: t-0: lost",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "is_told"),
+    [("t", 0, True), ("t", None, True), (None, None, True), ("t", 1, False), ("u", 0, False)],
+)
+def test_it_has_events_of_its_partition_its_topic_and_of_no_topic(
+    topic: str | None, partition: int | None, is_told: bool
+) -> None:
+    event = traced(2, EventKind.LOG_TRUNCATED, topic, partition)
+    entries = [noted(1, *FAULT), event, noted(3, *FOUND)]
+    assert ("2 log_truncated" in told(entries)) is is_told
+
+
+def test_what_shows_the_finding_is_told_whatever_and_whenever_it_was() -> None:
+    """The lost record's append and its send may be of a time before the first fault."""
+    entries = [
+        noted(1, CLIENTS, "p0's send 1: ok"),
+        noted(2, CLIENTS, "send ok"),
+        traced(3, EventKind.LOG_APPENDED),
+        traced(4, EventKind.LOG_APPENDED),
+        noted(5, *FAULT),
+        traced(6, EventKind.LOG_APPENDED),
+        traced(7, EventKind.LOG_APPENDED),
+        noted(8, *FOUND),
+    ]
+    assert told(entries, 3, 7) == [
+        "1 p0's send 1: ok",
+        "3 log_appended",
+        "5 acts: kill broker-0",
+        "7 log_appended",
+        "8 I1: t-0: lost",
+    ]
+
+
+def test_a_run_without_faults_is_told_from_its_beginning() -> None:
+    entries = [traced(1, EventKind.BECAME_LEADER), noted(2, CLIENTS, "send ok"), noted(3, *FOUND)]
+    assert told(entries) == ["1 became_leader", "2 send ok", "3 I1: t-0: lost"]
+
+
+def test_a_long_story_leaves_out_its_least_events_and_then_its_middle() -> None:
+    refused = [traced(2, EventKind.REQUEST_REFUSED) for _ in range(MOST_ENTRIES)]
+    turning = [traced(3, EventKind.ISR_CHANGED) for _ in range(MOST_ENTRIES)]
+    few = [noted(1, *FAULT), *refused, *turning[:10], noted(4, *FOUND)]
+    assert told(few) == ["1 acts: kill broker-0", *["3 isr_changed"] * 10, "4 I1: t-0: lost"]
+
+    story = story_of_finding([noted(1, *FAULT), *turning, noted(4, *FOUND)], AT, ())
+    assert (len(story.entries), story.left_out) == (MOST_ENTRIES, 2)
+    lines = list(story.lines())
+    assert lines[-LAST - 1].endswith("... 2 lines are left out")
+    assert lines[-1].endswith("I1: t-0: lost  offset=7")
