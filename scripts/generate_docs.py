@@ -451,7 +451,8 @@ def invariants_page() -> str:
         "Invariants",
         "What the oracle of the simulator and the judge of a run demand. `highwater explain RUN` "
         "tells how a run broke one. [Which presets promise which](presets.md); "
-        "[the state machines](state-machines.md); [the order of steps](../explanation/replication.md).",
+        "[the state machines](state-machines.md); "
+        "[the order of steps](../explanation/replication.md).",
         one_line((meanings.__doc__ or "").split("\n\n")[1]),
         "## At every moment",
         listed(meanings.SAFETY),

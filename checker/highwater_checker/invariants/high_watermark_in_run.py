@@ -27,7 +27,7 @@ def check_high_watermark_in_run(looks: Sequence[Look], events: Sequence[TraceEve
     high watermark in this epoch (which is I11). A high watermark from before its epoch, which the
     leader did not advance, is not checked: it counted the ISR of another leader. Deleted topics
     without ids are left out.
-    Source: docs/reference/invariants.md, I4 and "High watermark".
+    Source: docs/reference/invariants.md, I4; docs/explanation/replication.md, "High watermark".
     """
     told = _Told(events)
     findings: list[Finding] = []

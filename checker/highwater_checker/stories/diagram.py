@@ -27,12 +27,16 @@ _SEMICOLON = "#59;"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An arrow from `who` to `to`; with to "" a note over `who`. Units: at_ns is the run's time."""
+    """An arrow from `who` to `to`; with to "" a note over `who`. Units: at_ns is the run's time.
+
+    is_verdict: it tells the violation.
+    """
 
     at_ns: int
     who: str
     text: str
     to: str = ""
+    is_verdict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def _step(entry: Entry) -> Iterator[Step]:
 def _note(at_ns: int, who: str, note: Note) -> Iterator[Step]:
     text = note.what
     if who in (ORACLE, JUDGE):
-        yield Step(at_ns, CLIENTS, text)
+        yield Step(at_ns, CLIENTS, text, is_verdict=True)
     elif who == CLIENTS:
         detail = ", ".join(f"{name} {value}" for name, value in note.detail.items())
         yield Step(at_ns, CLIENTS, f"{text}: {detail}")

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from highwater_checker.finding import Traced
 from highwater_checker.history import POLL, SEND
-from highwater_checker.stories.display import display_line
+from highwater_checker.stories.display import Piece, Role, display_line, pieces
 from highwater_checker.stories.entries import (
     FAULTS_BEGIN,
     HEALED,
@@ -76,6 +76,13 @@ class Story:
             if self.left_out and number == len(self.entries) - LAST:
                 yield f"{'':12}  ... {self.left_out} lines are left out"
             yield shorten(display_line(entry))
+
+    def pieces(self) -> Iterator[tuple[Piece, ...]]:
+        """Yield the pieces of each of the lines, whole, with their roles."""
+        for number, entry in enumerate(self.entries):
+            if self.left_out and number == len(self.entries) - LAST:
+                yield ((f"{'':12}  ... {self.left_out} lines are left out", Role.DETAIL),)
+            yield pieces(entry)
 
 
 def shorten(line: str) -> str:

@@ -5,20 +5,42 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
 
 from highwater.report.alerts import alerts_of
+from highwater.report.diagram_svg import drawing_of
+from highwater.report.explained import explain_finding, kinds_of
+from highwater.report.explained_text import shown_lines
 from highwater.report.failover import Gap
 from highwater.report.picture import Fault
 from highwater.run_folder import RunFolder
+from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_checker.finding import CheckResult
 from highwater_checker.run_folder.evidence import Evidence
+from highwater_checker.stories.diagram import diagram_of
 from highwater_checker.verdict import Verdict
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no XML document may have. Source: XML 1.0, "Char"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How a run is seen again. folder: the run's, as the harness was given it."""
+
+    folder: str
+    is_virtual: bool
+    seed: int
+    preset: str
+    planted: str
+    commit: str
+
+    @property
+    def world(self) -> str:
+        return "in virtual time" if self.is_virtual else "on containers"
 
 
 def write_report(
@@ -27,8 +49,12 @@ def write_report(
     gaps: Sequence[Gap],
     faults: Sequence[Fault],
     evidence: Evidence,
+    again: Again,
 ) -> None:
-    """Write both files; the page contains the picture, when there is one."""
+    """Write both files; the page contains the picture, when there is one.
+
+    A failed run's page begins with its first finding: in words, how it is seen again, its story.
+    """
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
     page = environment.get_template("report.html.j2").render(
@@ -40,9 +66,26 @@ def write_report(
         replicas=evidence.logs.by_partition,
         alerts=alerts_of(evidence.traces),
         picture=base64.b64encode(picture.read_bytes()).decode() if picture.exists() else "",
+        again=again,
+        **_of_violation(folder, verdict, evidence),
     )
     folder.write_bytes("report.html", page.encode())
     folder.write_bytes("junit.xml", junit_xml(folder.run_id, verdict))
+
+
+def _of_violation(folder: RunFolder, verdict: Verdict, evidence: Evidence) -> dict[str, object]:
+    """Return what the page's part on the first finding needs; nothing without a finding."""
+    if not verdict.findings:
+        return {}
+    told = explain_finding(folder.path, evidence, verdict)
+    return {
+        "told": told,
+        "rows": [row for row in CATALOGUE if row.number in told.finding.rows],
+        "lines": list(told.story.pieces()),
+        "drawing": drawing_of(diagram_of(told.story)),
+        "evidence": list(shown_lines(told.evidence)),
+        "kinds": kinds_of(verdict.findings),
+    }
 
 
 def junit_xml(run_id: str, verdict: Verdict) -> bytes:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from highwater.report.failover import Gap
-from highwater.report.page import junit_xml, write_report
+from highwater.report.page import Again, junit_xml, write_report
 from highwater.report.picture import Fault, RunPicture, _peaks, draw
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult, Finding
@@ -17,6 +17,8 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.ids import TopicPartition
+
+AGAIN = Again("runs/run-1", False, 7, "fenced", "", "0123456")
 
 
 def failed_verdict() -> Verdict:
@@ -67,7 +69,7 @@ def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
         folder.path / "run.png",
     )
     evidence = read_evidence(folder.path)
-    write_report(folder, failed_verdict(), [gap], [Fault(0.2, "kill")], evidence)
+    write_report(folder, failed_verdict(), [gap], [Fault(0.2, "kill")], evidence, AGAIN)
     page = (folder.path / "report.html").read_text()
     assert "lost &lt;b&gt;" in page
     assert "data:image/png;base64," in page

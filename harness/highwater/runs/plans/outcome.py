@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 
 from highwater.report.failover import Gap
-from highwater.report.page import write_report
+from highwater.report.page import Again, write_report
 from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.leader_changes import LeaderChange
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder.documents import (
+    BUILD,
     FILES,
     PLAN,
     PROMISES,
@@ -88,7 +89,19 @@ def conclude(
         folder.path / "run.png",
     )
     folder.write(VERDICT, verdict)
-    write_report(folder, verdict, gaps, marks, evidence)
+    write_report(folder, verdict, gaps, marks, evidence, _again(folder, plan, in_virtual_time))
     left_out = (f"nothing to examine: {each}" for each in verdict.idle)
     told = (*notes, *left_out)
     return PlanResult(folder.path, verdict, told, steps, gaps, in_virtual_time)
+
+
+def _again(folder: RunFolder, plan: Plan, in_virtual_time: bool) -> Again:
+    build = BUILD.read(folder.path)
+    return Again(
+        folder=str(folder.path),
+        is_virtual=in_virtual_time,
+        seed=plan.seed,
+        preset=plan.topology.preset.value,
+        planted=plan.planted,
+        commit=plan.commit if build is None else build.commit or "",
+    )
