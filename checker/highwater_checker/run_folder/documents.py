@@ -111,9 +111,14 @@ class RunTopology:
 
 @dataclass(frozen=True, slots=True)
 class RunBuild:
-    """commit: of the checkout, ending in "-dirty" where files differ from it; "" without one."""
+    """What a run on containers used.
+
+    commit: of the checkout, ending in "-dirty" where files differ from it; "" without one.
+    client: the library of a plan's producers and consumers; "" where there was no plan.
+    """
 
     commit: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class _Run:
         self._screen = screen
         self._cluster = cluster
         self._client = client
-        write_build(folder)
+        write_build(folder, client.value)
         self._clock = RunClock.begin(folder)
         self._names = {
             spec.name: int(spec.node_id)

@@ -1,0 +1,74 @@
+"""`highwater reproduce`: the plan of a finished run again, so often, with a count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from highwater.output import RESULTS, print_json, printable
+from highwater.report.screen import Screen
+from highwater.report.verdict_text import print_outcome
+from highwater.run_folder import RunFolder, new_run_id
+from highwater.runs.chaos.repeating import worst
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.plans.running import WorldName, run_in
+from highwater.runs.reproducing import is_again, notes, read_finished, sum_up
+from highwater.runs.stock.libraries import ClientKind
+from highwater_checker.run_folder.documents import PLAN, VERDICT
+from highwater_checker.verdict import EXIT_CODES
+
+RUNS = Path("runs")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(reproduce)
+
+
+def reproduce(
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A run's folder.")],
+    times: Annotated[int, typer.Option(min=1, help="How often it is run.")] = 1,
+    world: Annotated[
+        WorldName | None, typer.Option(help="Where it is run. [default: where that run was]")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Run the plan of a finished run again, with the same clients, and say what came of it.
+
+    On containers a failure that depends on the moment comes in some of the runs: --times counts
+    them. Each run has a folder of its own in runs/. In virtual time one run is like the next.
+    Exit code 0: every run passed; 1: one failed; 2: one is unknown, or could not be done.
+    """
+    finished = read_finished(folder)
+    where = finished.world if world is None else world
+    client = finished.client if where is WorldName.DOCKER else ClientKind.OWN
+    with Screen() as screen:
+        for note in notes(finished, where):
+            screen.say(note, style="yellow")
+        results = []
+        for number in range(1, times + 1):
+            screen.say(f"run {number} of {times}", style="bold")
+            result = run_in(where, finished.plan, _new_folder, screen, client)
+            results.append(result)
+            if not json:
+                _print(number, result, is_again(finished, result))
+    said = sum_up(finished, results)
+    if json:
+        print_json({"summary": said, "violated": finished.invariants, "runs": results})
+    else:
+        RESULTS.print(Text(printable(said), style="bold"), soft_wrap=True)
+        if where is WorldName.SIM and any(result.verdict.findings for result in results):
+            RESULTS.print(f"smaller: highwater sim shrink {folder / PLAN.name}", soft_wrap=True)
+    raise typer.Exit(EXIT_CODES[worst(results)])
+
+
+def _new_folder() -> RunFolder:
+    return RunFolder.create(RUNS, new_run_id("again"))
+
+
+def _print(number: int, result: PlanResult, again: bool) -> None:
+    head = f"run {number}: {'the same' if again else 'not the same'}, {result.folder}"
+    RESULTS.print(Text(printable(head), style="bold"), soft_wrap=True)
+    print_outcome(result.verdict, f"in {result.folder / VERDICT.name}")

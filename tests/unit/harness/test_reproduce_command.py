@@ -1,0 +1,141 @@
+"""`highwater reproduce`: the plan of a finished run again, in that run's world."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from rich.console import Console
+from typer.testing import CliRunner
+
+from highwater.bugs.kept import bug_of
+from highwater.cli import make_app
+from highwater.errors import HarnessError
+from highwater.report.screen import Screen
+from highwater.run_folder import RunFolder
+from highwater.runs.plans.in_simulator import run_in_simulator
+from highwater.runs.plans.outcome import PlanResult
+from highwater.runs.plans.running import WorldName
+from highwater.runs.reproducing import Finished, is_again, notes, read_finished, sum_up
+from highwater.runs.stock.libraries import ClientKind
+from highwater_chaos.fixed import with_every_fix
+from highwater_chaos.plan import Plan
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.run_folder.documents import BUILD, PLAN, RunBuild
+from highwater_checker.verdict import Outcome, Requirement, Verdict, judge
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "failed"
+    run_in_simulator(bug_of("KAFKA-3410").plan(), RunFolder(folder), Screen(Console(quiet=True)))
+    return folder
+
+
+def reproduced(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(make_app("reproduce"), ["reproduce", str(folder), *options])
+
+
+def test_a_simulated_failure_comes_again_and_says_how_it_is_shrunk(
+    failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = reproduced(failed, "--times", "2")
+    assert result.exit_code == 1, result.output
+    assert "I4 came again in 2 of 2: 2 fail" in result.stdout
+    assert f"smaller: highwater sim shrink {failed / PLAN.name}" in result.stdout
+    folders = sorted(each.name for each in (tmp_path / "runs").iterdir() if not each.is_symlink())
+    assert len(folders) == 2
+    assert all(name.startswith("again-") for name in folders)
+    told = json.loads(reproduced(failed, "--json").stdout)
+    assert told["violated"] == ["I4"]
+
+
+def test_a_passed_run_is_run_again_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = with_every_fix(bug_of("KAFKA-3410").plan())
+    run_in_simulator(plan, RunFolder(tmp_path / "passed"), Screen(Console(quiet=True)))
+    result = reproduced(tmp_path / "passed")
+    assert result.exit_code == 0, result.output
+    assert "of 1: 1 pass; that run was pass" in result.stdout
+    assert "smaller" not in result.stdout
+
+
+def verdict_of(*invariants: str, met: bool = True) -> Verdict:
+    findings = tuple(Finding(each, "why") for each in invariants)
+    return judge([CheckResult("c", 1, findings)], [Requirement("r", met, "never")])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "again"),
+    [
+        (verdict_of("I1", "I9"), verdict_of("I9"), True),
+        (verdict_of("I1"), verdict_of("I7"), False),
+        (verdict_of("I1"), verdict_of(), False),
+        (verdict_of("I1"), verdict_of(met=False), False),
+        (verdict_of(), verdict_of("I1"), False),
+    ],
+)
+def test_a_run_is_the_same_if_it_violates_an_invariant_of_the_finished_one(
+    before: Verdict, now: Verdict, again: bool
+) -> None:
+    finished = Finished(Plan(seed=1), WorldName.DOCKER, ClientKind.OWN, "", before)
+    assert is_again(finished, PlanResult(Path(), now)) is again
+
+
+def test_the_sum_counts_every_verdict() -> None:
+    finished = Finished(
+        Plan(seed=1), WorldName.DOCKER, ClientKind.OWN, "", verdict_of("I1", "I9", "I1")
+    )
+    verdicts = (verdict_of("I9"), verdict_of("I7"), verdict_of(), verdict_of(met=False))
+    results = [PlanResult(Path(), each) for each in verdicts]
+    said = "I1 or I9 came again in 1 of 4: 1 pass, 2 fail, 1 unknown"
+    assert sum_up(finished, results) == said
+
+
+@pytest.mark.parametrize(
+    ("build", "world", "client"),
+    [
+        (None, WorldName.SIM, ClientKind.OWN),
+        (RunBuild("c"), WorldName.DOCKER, ClientKind.OWN),
+        (RunBuild("c", "confluent"), WorldName.DOCKER, ClientKind.CONFLUENT),
+        (RunBuild("c", "of a later version"), WorldName.DOCKER, ClientKind.OWN),
+    ],
+)
+def test_its_world_and_clients_are_those_of_the_finished_run(
+    build: RunBuild | None, world: WorldName, client: ClientKind, failed: Path
+) -> None:
+    if build is not None:
+        (failed / BUILD.name).write_bytes(BUILD.encode(build))
+    try:
+        finished = read_finished(failed)
+    finally:
+        (failed / BUILD.name).unlink(missing_ok=True)
+    assert (finished.world, finished.client) == (world, client)
+    assert finished.verdict.outcome is Outcome.FAIL
+
+
+def test_what_is_unlike_the_finished_run_is_said() -> None:
+    finished = Finished(Plan(seed=1), WorldName.DOCKER, ClientKind.OWN, "0123", verdict_of())
+    said = list(notes(finished, WorldName.SIM))
+    assert said[-1] == "that run was in the world docker, this is in sim"
+    assert said[0].startswith("that run was of commit 0123, this is ") or len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x", "", "has no plan.json"),
+        ("test.txt", "tests/test_a.py::test_b\n", "run the test again: tests/test_a.py::test_b"),
+        ("plan.json", "{", "plan.json"),
+        ("plan.json", "[]", "plan.json"),
+    ],
+)
+def test_a_folder_that_cannot_be_run_again_says_why(
+    name: str, content: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(HarnessError, match=said):
+        read_finished(tmp_path)
