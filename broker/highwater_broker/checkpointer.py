@@ -7,7 +7,7 @@ LeaderAndIsr).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
 
 from highwater_broker.log.checkpoints import OffsetCheckpoint
@@ -115,13 +115,13 @@ class Checkpointer:
         high watermark is then lost.
         """
         await self._fail_points.reach(FailPoint.BEFORE_HIGH_WATERMARK_CHECKPOINT)
-        listed = {
-            partition: partition.high_watermark
+        listed = [
+            partition
             for partition in self._replicas.partitions()
             if self._toggles.checkpoint_every_hosted_partition
             or not isinstance(partition.role, Offline)
-        }
-        await self._write(_HIGH_WATERMARKS, listed)
+        ]
+        await self._write(_HIGH_WATERMARKS, listed, lambda each: each.high_watermark)
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
     async def flush(self) -> set[TopicPartition]:
@@ -151,7 +151,7 @@ class Checkpointer:
 
     async def _write_log_starts_once(self) -> LogRefused | None:
         starts = self._log_starts()
-        refused = await self._write(_LOG_STARTS, starts)
+        refused = await self._write(_LOG_STARTS, starts, lambda each: each.log_start_offset)
         if refused is None:
             await self._remove_retired(starts)
         return refused
@@ -187,28 +187,34 @@ class Checkpointer:
         points = {partition: partition.log.recovery_point for partition in listed}
         if not await self.write_log_starts():
             return
-        now = {
-            each: min(point, each.log.recovery_point)
-            for each, point in points.items()
-            if self._replicas.get(each.topic_partition) is each  # not of another topic by now
-        }
-        if await self._write(_RECOVERY_POINTS, now) is None:
+
+        def point_now(partition: Partition) -> Offset:
+            return min(points[partition], partition.log.recovery_point)
+
+        if await self._write(_RECOVERY_POINTS, points, point_now) is None:
             for partition, count in due.items():
                 partition.checkpointed(count)
 
     async def _write(
-        self, checkpoint_of: CheckpointOf, offsets: Mapping[Partition, Offset]
+        self,
+        checkpoint_of: CheckpointOf,
+        partitions: Collection[Partition],
+        offset_now: Callable[[Partition], Offset],
     ) -> LogRefused | None:
         """Write the partitions' offsets, each folder's into the folder; return a folder's error.
 
         In a folder that failed the checkpoints stay as they are, for the next start.
+
+        Ordering: each folder's offsets are taken as its write begins. While one folder is written a
+        log of the next may be cut, and another write of it may pass this one.
         """
         refused: LogRefused | None = None
         for folder in self._logs.sound():
             here = {
-                partition: offset
-                for partition, offset in offsets.items()
+                partition: offset_now(partition)
+                for partition in partitions
                 if self._logs.home_of(partition.topic_partition) is folder
+                and self._replicas.get(partition.topic_partition) is partition  # not deleted by now
             }
             refused = await self._write_in(folder, checkpoint_of(folder), here) or refused
         return refused

@@ -254,10 +254,10 @@ class LogFolders:
                 synced += here
         return synced
 
-    async def sync(self) -> None:
-        """Make creations, removals and renames of partition folders durable."""
-        for folder in self.sound():
-            await folder.sync()
+    async def sync(self) -> bool:
+        """Make creations, removals and renames of partition folders durable; return whether so."""
+        synced = [await folder.sync() for folder in self.sound()]
+        return all(synced)
 
     def interrupted_deletions(self) -> Interrupted:
         """Return the leftovers of earlier deletions, for all deletions of one command."""

@@ -397,12 +397,14 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
             return False
         return True
 
-    async def sync(self) -> None:
-        """Make creations, removals and renames of partition folders durable."""
+    async def sync(self) -> bool:
+        """Make creations, removals and renames of partition folders durable; return whether so."""
         try:
             await self._files.sync_folder("")
         except OSError as error:
             self.refused("data folder", error)
+            return False
+        return True
 
     async def delete_strays(self, topics: Iterable[str], may_go_on: MayGoOn) -> bool:
         """Remove strays of topics that are now known to be gone.

@@ -331,6 +331,10 @@ class ReplicaManager:
         await self._logs.sync()
         return is_hosted
 
+    async def sync_folders(self) -> bool:
+        """Make creations and deletions of replicas durable; return whether they are."""
+        return await self._logs.sync()
+
     async def _start_replicas(
         self, wanted: Mapping[TopicPartition, TopicId]
     ) -> dict[TopicPartition, Partition]:

@@ -248,10 +248,11 @@ def _partition(
     world: World, core: Core, at: TopicPartition, replicas: tuple[int, ...], minimum: int
 ) -> Iterator[Missing]:
     leadership = world.partition_state(at)
-    if leadership is None:
-        yield Missing("L2", "it has no state", at)
-        return
     wanted = [broker for broker in replicas if broker in core.brokers]
+    if leadership is None:
+        if wanted:  # else no node of the core could be its first leader
+            yield Missing("L2", "it has no state", at)
+        return
     if not any(int(broker) in core.brokers for broker in leadership.isr):
         return  # no node of the core may lead it; after extend_core that is only a new topic
     if leadership.leader < 0 or leadership.leader not in core.brokers:

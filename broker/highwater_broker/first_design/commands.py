@@ -88,8 +88,11 @@ class OwnCommands:
         )
 
     async def close(self, at: TopicPartition, leader_epoch: LeaderEpoch) -> ErrorCode:
-        """Stop and delete the replica."""
-        return await self._carry_out(
+        """Stop and delete the replica; with no error a power loss does not bring it back.
+
+        Nobody asks a second time, and no start removes what ZooKeeper does not list.
+        """
+        error = await self._carry_out(
             StopReplicaRequest(
                 controller_id=self._broker_id,
                 controller_epoch=OWN_COMMANDS,
@@ -98,6 +101,9 @@ class OwnCommands:
                 correlation_id=self._next(),
             )
         )
+        if error is ErrorCode.NONE and not await self._replicas.sync_folders():
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return error
 
     async def tell(
         self,

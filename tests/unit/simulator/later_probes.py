@@ -109,7 +109,9 @@ def flush_on_a_failing_disk(bench: Any) -> object:
         bench.runtime,
         bench.trace,
         bench.folders,
-        SimpleNamespace(partitions=lambda: (partition,)),  # type: ignore[arg-type]
+        SimpleNamespace(  # type: ignore[arg-type]
+            partitions=lambda: (partition,), get=lambda key: partition
+        ),
         bench.fail_points(),
     )
     return bench.do(checkpointer.flush())

@@ -499,13 +499,16 @@ def controller_whose_session_expires(bench: Bench) -> object:
 
 
 def checkpointed_of_a_follower(bench: Bench) -> object:
+    replica = bench.follow()
     checkpointer = Checkpointer(
         BrokerSettings(node_id=ME),
         toggles(),
         bench.runtime,
         bench.trace,
         bench.folders,
-        SimpleNamespace(partitions=lambda: (bench.follow(),)),  # type: ignore[arg-type]
+        SimpleNamespace(  # type: ignore[arg-type]
+            partitions=lambda: (replica,), get=lambda key: replica
+        ),
         bench.fail_points(),
     )
     bench.do(checkpointer.write_high_watermarks())
