@@ -13,6 +13,7 @@ from rich.text import Text
 
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, printable
+from highwater.report.explained import command_to_explain
 from highwater.report.screen import Screen
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater.run_folder import RunFolder, new_run_id
@@ -170,6 +171,9 @@ def print_result(result: PlanResult) -> None:
         RESULTS.print(str(gap))
     where = " (in virtual time: no container was started)" if result.in_virtual_time else ""
     print_outcome(verdict, f"in {result.folder / VERDICT.name}", where)
+    if verdict.findings:
+        told = f"how it came: {command_to_explain(result.folder)}"
+        RESULTS.print(Text(printable(told)), soft_wrap=True)
     for name in ("report.html", "run.png"):
         RESULTS.print(str(result.folder / name), soft_wrap=True)
 

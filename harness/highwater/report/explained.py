@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class Explained:
     meaning: str
     story: Story
     evidence: tuple[EvidenceLine, ...]
+
+
+def command_to_explain(folder: Path) -> str:
+    """Return the command line that tells how the run of the folder failed."""
+    return f"highwater explain {shlex.quote(str(folder))}"
 
 
 def explain_finding(

@@ -29,7 +29,10 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """How a run is seen again. folder: the run's, as the harness was given it."""
+    """How a run is seen again.
+
+    folder: the run's, as the harness was given it, and as a shell takes it.
+    """
 
     folder: str
     is_virtual: bool

@@ -38,8 +38,9 @@ def test_without_acknowledgements_the_report_lists_checks_and_unknowns() -> None
 def test_findings_come_first_and_are_few() -> None:
     findings = tuple(Finding("I1", "lost", "t", 0, offset) for offset in range(12))
     verdict = judge([CheckResult(ACKNOWLEDGED, 12, findings)], [])
-    first, *found, more = say_verdict("test", FOLDER, verdict).splitlines()
+    first, *found, more, how = say_verdict("test", FOLDER, verdict).splitlines()
     assert first == "test: fail, runs/test-1"
     assert len(found) == 10
     assert found[0] == f"  found: {findings[0]}"
     assert more == "  ... and 2 more in verdict.json"
+    assert how == "  how it came: highwater explain runs/test-1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from highwater.output import printable
+from highwater.report.explained import command_to_explain
 from highwater_checker.invariants.acknowledged_records import CHECK as ACKNOWLEDGED
 from highwater_checker.verdict import Outcome, Verdict
 
@@ -22,6 +23,8 @@ def say_verdict(test: str, folder: Path, verdict: Verdict) -> str:
     lines += [f"  found: {each}" for each in findings[:MOST_REASONS]]
     if len(findings) > MOST_REASONS:
         lines.append(f"  ... and {len(findings) - MOST_REASONS} more in verdict.json")
+    if findings:
+        lines.append(f"  how it came: {command_to_explain(folder)}")
     if verdict.outcome is Outcome.PASS:
         return "\n".join(map(printable, lines))
     clean = [each for each in verdict.checks if not each.findings and not each.unread]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,7 +99,7 @@ def conclude(
 def _again(folder: RunFolder, plan: Plan, in_virtual_time: bool) -> Again:
     build = BUILD.read(folder.path)
     return Again(
-        folder=str(folder.path),
+        folder=shlex.quote(str(folder.path)),
         is_virtual=in_virtual_time,
         seed=plan.seed,
         preset=plan.topology.preset.value,
