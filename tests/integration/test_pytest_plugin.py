@@ -74,6 +74,43 @@ def send(producer, numbers):
         producer.produce("orders", f"order {number}", partition=0)
     assert producer.flush(60) == 0
 """
+FAULTS_IN_BLOCKS = """
+import pytest
+from highwater import HarnessError, await_full_isr, create_topic, eventually, look_at
+
+@pytest.mark.highwater(
+    controllers=1,
+    session_timeout_ms=2000,
+    broker_settings={"replica_lag_time_max_ms": 2000},
+    verdict_in=["pass"],
+)
+def test_a_cut_and_a_kill(highwater_cluster):
+    cluster = highwater_cluster
+    create_topic(cluster, "orders", replicas=[(0, 1, 2)])
+    producer = cluster.producer()
+    with cluster.fault("cut", source="broker-2", target="broker-0", plane="replication") as cut:
+        assert "lost" in cut.proof
+        send(producer, range(50))
+        eventually(lambda: isr(cluster) == [0, 1], within=60)
+    await_full_isr(cluster, "orders", 1, within=60)
+    with cluster.fault("kill", node="leader of orders-0") as killed:
+        assert killed.node == 0
+        assert killed.proof == "exit code 137"
+        send(producer, range(50, 100))
+    await_full_isr(cluster, "orders", 1, within=60)
+    with pytest.raises(HarnessError, match="broker-7"):
+        with cluster.fault("pause", node="broker-7"):
+            raise AssertionError("it does not act")
+
+def send(producer, numbers):
+    for number in numbers:
+        producer.produce("orders", f"order {number}", partition=0)
+    assert producer.flush(60) == 0
+
+def isr(cluster):
+    state = cluster.zookeeper_dump()["/brokers/topics/orders/partitions/0/state"]
+    return sorted(state.data["isr"])
+"""
 STOCK_CLIENTS_ALONE = """
 import pytest
 from confluent_kafka import Producer
@@ -202,6 +239,18 @@ def test_a_tests_verdict_is_the_judges_also_on_a_copy_of_its_folder(tmp_path: Pa
 
 def _cut_the_log(log: Path) -> None:
     log.write_bytes(log.read_bytes()[:-1])
+
+
+@pytest.mark.docker
+def test_a_fault_acts_in_its_block_and_is_proven_and_taken_back(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, FAULTS_IN_BLOCKS)
+    assert result.returncode == 0, result.stdout
+    assert "test_a_cut_and_a_kill: pass, " in result.stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    lines = [json.loads(line) for line in (folder / "intent.jsonl").read_text().splitlines()]
+    phases = [line["phase"] for line in lines if line["number"] == 2]
+    assert phases == ["intended", "acting", "reverting", "reverted"]
+    assert [line["node"] for line in lines if line["phase"] == "starting"] == [0]
 
 
 @pytest.mark.docker

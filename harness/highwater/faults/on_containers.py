@@ -127,6 +127,11 @@ class ContainerFaults:
         # The start made a new network namespace, which has no rules of ours.
         self._rooms.links.tell_again(node)
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The errors with which faults were not taken back, so far."""
+        return tuple(self._problems)
+
     def _revert(self, number: int) -> str:
         """Undo the fault, once, and return how it is seen to be gone; heal_all returns errors."""
         with self._lock:

@@ -65,7 +65,7 @@ def apply_one(
     Raises:
         HarnessError: the fault is not possible here, was not done, or was not undone.
     """
-    _refuse_impossible(cluster, fault)
+    refuse_impossible(cluster, fault)
     names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
     intents = IntentLog(runs / cluster.run_id / INTENTS, time.monotonic_ns)
     faults = ContainerFaults(cluster, intents)
@@ -95,7 +95,12 @@ def _seconds_left(fault: Fault, done: Done) -> float | None:
     return max(0.0, for_ms / 1e3 - (now_ns - acted_ns) / 1e9)
 
 
-def _refuse_impossible(cluster: Cluster, fault: Fault) -> None:
+def refuse_impossible(cluster: Cluster, fault: Fault) -> None:
+    """Return if containers can do the fault to this cluster.
+
+    Raises:
+        HarnessError: they cannot, or it names a node that the cluster lacks.
+    """
     topology = PlanTopology(
         brokers=cluster.topology.brokers, controllers=cluster.topology.controllers
     )

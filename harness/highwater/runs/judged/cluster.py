@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,10 +12,12 @@ import docker
 from highwater.cluster.cluster import READY_WITHIN_S, STOP_WITHIN_S, Cluster
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
+from highwater.faults.done import Done
 from highwater.run_folder import RunFolder
 from highwater.runs.judged.consuming import RecordedConsumer
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer
+from highwater.runs.judged.proven_faults import fault_of
 from highwater.runs.judged.recording import Recording
 from highwater.runs.plans.outcome import list_evidence
 from highwater_chaos import faults as f
@@ -97,6 +100,19 @@ class JudgedCluster(Cluster):
     def rejoin(self, node: int) -> None:
         with self._faults.undoing(node, f.Isolate):
             super().rejoin(node)
+
+    def fault(self, kind: str, **fields: Any) -> AbstractContextManager[Done]:
+        """Return a block in which the fault acts: proven as it begins, taken back with proof.
+
+        kind, fields: as a plan has them: fault("cut", source="leader of t-0", target="any",
+        plane="replication"). It acts until the block ends, whatever its for_ms.
+        Source: docs/reference/faults.md has all kinds.
+
+        Raises:
+            HarnessError: there is no such fault. The block raises it where the fault is not
+                possible here, was not done, or was not taken back.
+        """
+        return self._recorded.proven_faults.acting(fault_of(kind, fields))
 
     # ------------------------------------------------------------ the end
 

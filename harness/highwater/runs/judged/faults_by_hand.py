@@ -26,6 +26,21 @@ class FaultsByHand:
         self._lock = threading.Lock()
         self._acting: dict[int, tuple[int, ByHand]] = {}
         self._has_ended = False
+        self._quiet = threading.local()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Write nothing of what this thread does in the block: another writes its intents."""
+        before = self._is_quiet
+        self._quiet.now = True
+        try:
+            yield
+        finally:
+            self._quiet.now = before
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self._has_ended or getattr(self._quiet, "now", False)
 
     @property
     def still_act(self) -> set[int]:
@@ -35,7 +50,7 @@ class FaultsByHand:
 
     @contextmanager
     def doing(self, node: int, fault: ByHand) -> Iterator[None]:
-        if self._has_ended:
+        if self._is_quiet:
             yield
             return
         number = self._intents.begin(fault)
@@ -51,7 +66,7 @@ class FaultsByHand:
             own = [
                 number
                 for number, (at, fault) in self._acting.items()
-                if at == node and isinstance(fault, kinds) and not self._has_ended
+                if at == node and isinstance(fault, kinds) and not self._is_quiet
             ]
         for number in own:
             self._intents.write(number, Phase.REVERTING)
@@ -64,7 +79,7 @@ class FaultsByHand:
     @contextmanager
     def starting(self, node: int) -> Iterator[None]:
         """Write the intent of a start, which undoes the node's end; the judge reports others."""
-        if not self._has_ended:
+        if not self._is_quiet:
             self._intents.write(NO_FAULT, Phase.STARTING, node=node)
         with self.undoing(node, f.Kill, f.Terminate):
             yield

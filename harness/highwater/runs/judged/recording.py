@@ -26,6 +26,7 @@ from highwater.runs.judged.ending import (
 )
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer, Values
+from highwater.runs.judged.proven_faults import ProvenFaults
 from highwater.runs.observer import Observer
 from highwater.runs.stock.recording import ClientHistory
 from highwater.waiting import NeverHappened, eventually
@@ -57,7 +58,9 @@ class Recording:
         folder.write(TOPOLOGY, RunTopology.of(cluster.topology))
         write_build(folder)
         self._clock = RunClock.begin(folder)
-        self.faults = FaultsByHand(IntentLog(folder.path / names.INTENTS, self._clock.now_ns))
+        intents = IntentLog(folder.path / names.INTENTS, self._clock.now_ns)
+        self.faults = FaultsByHand(intents)
+        self.proven_faults = ProvenFaults(cluster, intents, self.faults)
         self._values = Values()
         self._producers: list[RecordedProducer] = []
         self._consumers: list[RecordedConsumer] = []
@@ -106,6 +109,7 @@ class Recording:
 
         Nodes that the test left down stay down.
         """
+        self.proven_faults.end()
         for producer in self._producers:
             producer.finish()
         ending = self._rest()

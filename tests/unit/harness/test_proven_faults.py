@@ -1,0 +1,57 @@
+"""A test's faults by name: bad names and fields, and whose intents are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highwater.errors import HarnessError
+from highwater.faults.intents import IntentLog
+from highwater.runs.judged.faults_by_hand import FaultsByHand
+from highwater.runs.judged.proven_faults import fault_of
+from highwater_chaos import faults as f
+from highwater_checker.run_folder.intents import Phase, read_intents
+
+
+def test_a_fault_is_made_of_its_kind_and_fields() -> None:
+    cut = fault_of("cut", {"source": "broker-0", "target": "any", "plane": "replication"})
+    assert cut == f.Cut("broker-0", "any", "replication")
+    assert fault_of("kill", {"node": "leader of t-0"}) == f.Kill("leader of t-0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("cutt", {}, "cutt"),
+        ("cut", {"source": "broker-0"}, "target"),
+        ("kill", {"node": 0}, "str"),
+        ("kill", {"node": "broker-0", "fault": "pause", "disk": "gone"}, "disk"),
+    ],
+)
+def test_a_fault_that_is_none_is_refused_by_name(
+    kind: str, fields: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(HarnessError, match=said):
+        fault_of(kind, fields)
+
+
+def test_while_another_writes_the_intents_the_clusters_functions_write_none(tmp_path: Path) -> None:
+    """A start that is written twice would be one start too many for the judge."""
+    path = tmp_path / "intent.jsonl"
+    log = IntentLog(path, lambda: 7)
+    by_hand = FaultsByHand(log)
+    with by_hand.quiet():
+        with by_hand.doing(1, f.Kill("broker-1")):
+            pass
+        with by_hand.quiet(), by_hand.starting(1):
+            pass
+        with by_hand.starting(1):
+            pass
+    assert by_hand.still_act == set()
+    with by_hand.doing(2, f.Kill("broker-2")):
+        pass
+    assert by_hand.still_act == {2}
+    by_hand.end()
+    assert [each.phase for each in read_intents(path)] == [Phase.INTENDED, Phase.ACTING]
