@@ -9,8 +9,8 @@ import pytest
 
 from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
+from highwater.runs.chaos.single import fault_of, parse_fault
 from highwater.runs.judged.faults_by_hand import FaultsByHand
-from highwater.runs.judged.proven_faults import fault_of
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.intents import Phase, read_intents
 
@@ -55,3 +55,40 @@ def test_while_another_writes_the_intents_the_clusters_functions_write_none(tmp_
     assert by_hand.still_act == {2}
     by_hand.end()
     assert [each.phase for each in read_intents(path)] == [Phase.INTENDED, Phase.ACTING]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["kill", "broker-0"], f.Kill("broker-0")),
+        (["pause", "leader of t-0", "for=1.5s"], f.Pause("leader of t-0", 1_500)),
+        (["pause", "node=broker-0", "for_ms=20"], f.Pause("broker-0", 20)),
+        (
+            ["cut", "source=broker-0", "target=any", "plane=control", "both_ways=true"],
+            f.Cut("broker-0", "any", "control", both_ways=True),
+        ),
+        (['{"fault": "kill", "node": "broker-0"}'], f.Kill("broker-0")),
+    ],
+)
+def test_a_command_lines_words_are_a_fault(words: list[str], fault: f.Fault) -> None:
+    assert parse_fault(words) == fault
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["kil", "broker-0"], "kil"),
+        (["kill"], "node"),
+        (["kill", "broker-0", "broker-1"], "node is given twice"),
+        (["kill", "broker-0", "for=5"], "length of time"),
+        (["kill", "broker-0", "for=5s", "for_ms=5"], "for_ms is given twice"),
+        (["kill", "broker-0", "within=5s"], "within"),
+        (["cut", "source=a", "target=b", "plane=control", "both_ways=perhaps"], "both_ways"),
+        (['{"fault": "kill", "node": "broker-0"}', "for=5s"], "follows the JSON"),
+        (["{"], "is no fault"),
+        ([""], "no fault ''"),
+    ],
+)
+def test_words_that_are_no_fault_are_refused(words: list[str], said: str) -> None:
+    with pytest.raises(HarnessError, match=said):
+        parse_fault(words)

@@ -25,13 +25,22 @@ def register(app: typer.Typer) -> None:
 
 def apply(
     fault: Annotated[
-        str, typer.Argument(help="""JSON: '{"fault":"pause","node":"broker-0","for_ms":5000}'.""")
+        list[str],
+        typer.Argument(
+            metavar="KIND [FIELD=VALUE]...",
+            help="""`pause broker-0 for=5s`, or JSON:
+            '{"fault":"pause","node":"broker-0","for_ms":5000}'.""",
+        ),
     ],
     run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
     runs: Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")] = RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Do one fault, and undo it after its for_ms or at Ctrl-C; prove both."""
+    """Do one fault, and undo it after its time or at Ctrl-C; prove both.
+
+    `highwater faults` lists the kinds, docs/reference/faults.md their fields. A word without = is
+    the node: its name, `leader of t-0`, `follower of t-0` or `active controller`.
+    """
     parsed = parse_fault(fault)
     cluster = Cluster.attach(run or None)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import look_at
+from highwater.durations import duration_ms
 from highwater.errors import HarnessError
 from highwater.faults.done import Done, NotDone
 from highwater.faults.intents import IntentLog
@@ -38,12 +40,48 @@ class Applied:
     proof: str
 
 
-def parse_fault(text: str) -> Fault:
-    """Return the fault of the JSON text.
+def parse_fault(words: Sequence[str]) -> Fault:
+    """Return the fault of a command line: JSON, or a kind with its fields.
+
+    Fields are field=value; a word without = is the node, and for=5s is for_ms.
 
     Raises:
-        HarnessError: the JSON is no fault.
+        HarnessError: the words are no fault.
     """
+    first, *rest = words
+    if first.lstrip().startswith("{"):
+        if rest:
+            raise HarnessError(f"{' '.join(rest)!r} follows the JSON of the fault")
+        return _of_json(first)
+    fields: dict[str, Any] = {}
+    for word in rest:
+        name, given, value = word.partition("=")
+        if not given:
+            name, value = "node", word
+        elif name == "for":
+            name, value = "for_ms", str(duration_ms(value))
+        if name in fields:
+            raise HarnessError(f"{name} is given twice: {fields[name]!r} and {value!r}")
+        fields[name] = value
+    return fault_of(first, fields, are_words=True)
+
+
+def fault_of(kind: str, fields: Mapping[str, Any], *, are_words: bool = False) -> Fault:
+    """Return the fault, of a kind and with fields as a plan has them.
+
+    are_words: numbers and truth values may be words, as of a command line.
+
+    Raises:
+        HarnessError: there is no such kind or field, or a value is wrong; the message says which.
+    """
+    try:
+        fault: Fault = msgspec.convert({**fields, "fault": kind}, Fault, strict=not are_words)
+    except msgspec.ValidationError as error:
+        raise HarnessError(f"no fault {kind!r} with {dict(fields)}: {error}") from error
+    return fault
+
+
+def _of_json(text: str) -> Fault:
     try:
         fault: Fault = msgspec.json.decode(text, type=Fault)
     except msgspec.DecodeError as error:

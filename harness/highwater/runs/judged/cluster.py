@@ -14,10 +14,10 @@ from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.faults.done import Done
 from highwater.run_folder import RunFolder
+from highwater.runs.chaos.single import fault_of
 from highwater.runs.judged.consuming import RecordedConsumer
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer
-from highwater.runs.judged.proven_faults import fault_of
 from highwater.runs.judged.recording import Recording
 from highwater.runs.plans.outcome import list_evidence
 from highwater_chaos import faults as f

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import msgspec
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.settling import look_at
@@ -20,19 +17,6 @@ from highwater.runs.chaos.single import refuse_impossible
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.plans.conditions import find_node
 from highwater_chaos.faults import Fault
-
-
-def fault_of(kind: str, fields: Mapping[str, Any]) -> Fault:
-    """Return the fault, of a kind and with fields as a plan has them.
-
-    Raises:
-        HarnessError: there is no such kind, or a field is wrong; the message says which.
-    """
-    try:
-        fault: Fault = msgspec.convert({**fields, "fault": kind}, Fault)
-    except msgspec.ValidationError as error:
-        raise HarnessError(f"no fault {kind!r} with {dict(fields)}: {error}") from error
-    return fault
 
 
 class ProvenFaults:
