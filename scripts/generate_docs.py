@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from highwater.faults.kinds import KINDS
 from highwater_broker.settings import BrokerSettings
 from highwater_chaos import faults as f
 from highwater_chaos.plan_schema import plan_schema
-from highwater_checker import meanings
 from highwater_checker.catalogue.later_rows import NO_ROWS
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 from highwater_controller.settings import ControllerSettings
@@ -38,6 +37,7 @@ from highwater_wire.kafka.messages import ApiKey
 from highwater_wire.kafka.versions import REPLICATION_PROFILE, VERSION_PROFILE, VersionProfile
 from scripts.clients_page import clients_page
 from scripts.controller_pages import controller_events_page, state_machines_page
+from scripts.invariants_page import invariants_page
 from scripts.markdown_pages import documented, one_line, page, table
 from tests.clients.runs import read_runs
 
@@ -437,30 +437,6 @@ def faults_page() -> str:
         not_done,
         "## Not in the simulator",
         not_simulated,
-    )
-
-
-# ---------------------------------------------------------------- invariants
-
-
-def invariants_page() -> str:
-    def listed(meanings: Mapping[str, str]) -> str:
-        return "\n".join(f"- **{name}**: {meaning}" for name, meaning in meanings.items())
-
-    return page(
-        "Invariants",
-        "What the oracle of the simulator and the judge of a run demand. `highwater explain RUN` "
-        "tells how a run broke one. [Which presets promise which](presets.md); "
-        "[the state machines](state-machines.md); "
-        "[the order of steps](../explanation/replication.md).",
-        one_line((meanings.__doc__ or "").split("\n\n")[1]),
-        "## At every moment",
-        listed(meanings.SAFETY),
-        "## Once everything is healed, and within a bound",
-        listed(meanings.LIVENESS),
-        "## Of clients' histories",
-        "The names are those of Jepsen's Kafka workload.",
-        listed(meanings.HISTORIES),
     )
 
 

@@ -7,7 +7,7 @@ LeaderAndIsr).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from highwater_broker.log.checkpoints import OffsetCheckpoint
@@ -115,13 +115,14 @@ class Checkpointer:
         high watermark is then lost.
         """
         await self._fail_points.reach(FailPoint.BEFORE_HIGH_WATERMARK_CHECKPOINT)
-        listed = [
-            partition
-            for partition in self._replicas.partitions()
-            if self._toggles.checkpoint_every_hosted_partition
-            or not isinstance(partition.role, Offline)
-        ]
-        await self._write(_HIGH_WATERMARKS, listed, lambda each: each.high_watermark)
+
+        def high_watermark_of(partition: Partition) -> Offset | None:
+            is_listed = self._toggles.checkpoint_every_hosted_partition
+            if is_listed or not isinstance(partition.role, Offline):
+                return partition.high_watermark
+            return None
+
+        await self._write(_HIGH_WATERMARKS, high_watermark_of)
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
     async def flush(self) -> set[TopicPartition]:
@@ -150,10 +151,15 @@ class Checkpointer:
         return refused is None
 
     async def _write_log_starts_once(self) -> LogRefused | None:
-        starts = self._log_starts()
-        refused = await self._write(_LOG_STARTS, starts, lambda each: each.log_start_offset)
+        written: dict[Partition, Offset] = {}
+
+        def log_start_of(partition: Partition) -> Offset:
+            written[partition] = partition.log_start_offset
+            return written[partition]
+
+        refused = await self._write(_LOG_STARTS, log_start_of)
         if refused is None:
-            await self._remove_retired(starts)
+            await self._remove_retired(written)
         return refused
 
     def _log_starts(self) -> dict[Partition, Offset]:
@@ -189,32 +195,32 @@ class Checkpointer:
             return
 
         def point_now(partition: Partition) -> Offset:
-            return min(points[partition], partition.log.recovery_point)
+            # One that is hosted since has no log start on the disk yet: all of it is checked.
+            return min(points.get(partition, Offset(0)), partition.log.recovery_point)
 
-        if await self._write(_RECOVERY_POINTS, points, point_now) is None:
+        if await self._write(_RECOVERY_POINTS, point_now) is None:
             for partition, count in due.items():
                 partition.checkpointed(count)
 
     async def _write(
-        self,
-        checkpoint_of: CheckpointOf,
-        partitions: Collection[Partition],
-        offset_now: Callable[[Partition], Offset],
+        self, checkpoint_of: CheckpointOf, offset_of: Callable[[Partition], Offset | None]
     ) -> LogRefused | None:
-        """Write the partitions' offsets, each folder's into the folder; return a folder's error.
+        """Write the offsets of the hosted partitions, each folder's into the folder.
 
-        In a folder that failed the checkpoints stay as they are, for the next start.
+        offset_of: None for a partition that is left out. Return a folder's error. In a folder that
+        failed the checkpoints stay as they are, for the next start.
 
-        Ordering: each folder's offsets are taken as its write begins. While one folder is written a
-        log of the next may be cut, and another write of it may pass this one.
+        Ordering: each folder's partitions and offsets are those of the moment in which its write
+        begins. While one folder is written a log of the next may be cut, deleted or created, and
+        another write of it may pass this one.
         """
         refused: LogRefused | None = None
         for folder in self._logs.sound():
             here = {
-                partition: offset_now(partition)
-                for partition in partitions
+                partition: offset
+                for partition in self._replicas.partitions()
                 if self._logs.home_of(partition.topic_partition) is folder
-                and self._replicas.get(partition.topic_partition) is partition  # not deleted by now
+                and (offset := offset_of(partition)) is not None
             }
             refused = await self._write_in(folder, checkpoint_of(folder), here) or refused
         return refused

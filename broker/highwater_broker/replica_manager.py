@@ -35,7 +35,7 @@ from highwater_broker.logic.refused_replicas import RefusedReplicas
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition import Partition
 from highwater_broker.partition_context import PartitionContext
-from highwater_broker.replica_logs import HostedLog
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.replica_starts import ReplicaStarts
 from highwater_broker.roles import Stopped
 from highwater_broker.strays import remove_strays
@@ -331,9 +331,9 @@ class ReplicaManager:
         await self._logs.sync()
         return is_hosted
 
-    async def sync_folders(self) -> bool:
-        """Make creations and deletions of replicas durable; return whether they are."""
-        return await self._logs.sync()
+    def folder_of(self, key: TopicPartition) -> ReplicaLogs | LogFolders:
+        """Return the log folder that has the replica, all of them where none is known to."""
+        return self._logs.home_of(key) or self._logs
 
     async def _start_replicas(
         self, wanted: Mapping[TopicPartition, TopicId]

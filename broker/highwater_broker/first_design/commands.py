@@ -92,6 +92,7 @@ class OwnCommands:
 
         Nobody asks a second time, and no start removes what ZooKeeper does not list.
         """
+        folder = self._replicas.folder_of(at)
         error = await self._carry_out(
             StopReplicaRequest(
                 controller_id=self._broker_id,
@@ -101,7 +102,7 @@ class OwnCommands:
                 correlation_id=self._next(),
             )
         )
-        if error is ErrorCode.NONE and not await self._replicas.sync_folders():
+        if error is ErrorCode.NONE and not await folder.sync():
             return ErrorCode.KAFKA_STORAGE_ERROR
         return error
 

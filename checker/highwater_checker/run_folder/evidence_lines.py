@@ -51,18 +51,31 @@ def evidence_of(run_folder: Path, findings: Sequence[Finding]) -> list[tuple[Evi
             if key in wanted:
                 found.setdefault(key, []).append(line)
     _add_final_look(run_folder, wanted, found)
+    by_place = {key: _by_place(found.get(key, [])) for key in wanted if _is_poll(key)}
     return [
-        tuple(line for key in _keys_of(finding) for line in _of_record(finding, found.get(key, [])))
+        tuple(
+            line
+            for key in _keys_of(finding)
+            for line in by_place.get(key, {}).get(_place_of(finding)) or found.get(key, [])
+        )
         for finding in findings
     ]
 
 
-def _of_record(finding: Finding, lines: Sequence[EvidenceLine]) -> Sequence[EvidenceLine]:
-    """Return a poll's lines of the finding's record, all lines if none is, or of another key."""
-    if f" {POLL} " not in finding.operation:
-        return lines
-    place = (finding.topic, finding.partition, finding.offset)
-    return [each for each in lines if _place(each.text.encode()) == place] or lines
+def _is_poll(key: Hashable) -> bool:
+    return isinstance(key, str) and f" {POLL} " in key
+
+
+def _place_of(finding: Finding) -> tuple[str, int, int]:
+    return finding.topic, finding.partition, finding.offset
+
+
+def _by_place(lines: Sequence[EvidenceLine]) -> dict[object, list[EvidenceLine]]:
+    """Return a poll's lines by their records' places."""
+    found: dict[object, list[EvidenceLine]] = {}
+    for line in lines:
+        found.setdefault(_place(line.text.encode()), []).append(line)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
         as far as they need it.
     node: of the phases acting and starting, None where there are several.
     proof: of the phase acting: how the fault is seen to act.
+    acted_ns: of the phase acting: when it began to act, in the run's time; it is proven later.
     why: of a phase that did not succeed.
     seen: of the phase reverted: how the fault is seen to be gone.
     """
@@ -70,6 +71,7 @@ class Intent(msgspec.Struct, Generic[F], frozen=True, omit_defaults=True):
     proof: str = ""
     why: str = ""
     seen: str = ""
+    acted_ns: Int64 | None = None
 
 
 def encode_intent(intent: Intent[Any]) -> bytes:

@@ -1,32 +1,29 @@
 """A run's story: the lines of its trace that change a leader, an ISR or a log. Pure.
 
 A simulated run's story begins with the faults and ends with the violation, or where all is healed.
-A finished run's story, from the files of its folder, is that of one finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from highwater_checker.finding import Traced
 from highwater_checker.history import POLL, SEND
-from highwater_checker.stories.display import Piece, Role, display_line, pieces
+from highwater_checker.stories.display import Piece, Role, pieces
 from highwater_checker.stories.entries import (
     FAULTS_BEGIN,
     HEALED,
+    JUDGE,
     ORACLE,
     PLAN,
-    STARTED,
     Entry,
     Note,
 )
-from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.events import EventKind
 from highwater_core.internal_topics import OFFSETS_TOPIC
 
-_UNTOLD = frozenset(
+UNTOLD = frozenset(
     {
         EventKind.CHECKPOINT_WRITTEN,
         EventKind.COMMAND_ANSWERED,
@@ -42,18 +39,6 @@ _UNTOLD = frozenset(
     }
 )
 """Events of every step, or such as another line tells as well."""
-_BEFORE = frozenset({EventKind.BECAME_LEADER, EventKind.ISR_CHANGED, EventKind.ISR_WRITTEN})
-"""Events that say who led, and with which ISR, as the faults began."""
-_LEAST = frozenset(
-    {
-        EventKind.BAD_INPUT_MET,
-        EventKind.FETCHER_STARTED,
-        EventKind.FETCHER_STOPPED,
-        EventKind.ISR_CHANGE_PROPOSED,
-        EventKind.REQUEST_REFUSED,
-    }
-)
-"""Events that a story leaves out where it would be too long."""
 CLIENTS = "clients"
 MOST_ENTRIES, LAST = 80, 12
 """The longest story has so many entries, and so many of them are the run's last."""
@@ -64,24 +49,23 @@ MOST_COLUMNS = 160
 class Story:
     """Entries of a run, in order; sends that follow each other with one outcome are one entry.
 
-    left_out: how many entries are missing before the last ones.
+    gaps: entries' places, from 0, and how many are missing before each; in order.
     """
 
     entries: tuple[Entry, ...]
-    left_out: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the entries as the simulator shows them, none longer than MOST_COLUMNS."""
-        for number, entry in enumerate(self.entries):
-            if self.left_out and number == len(self.entries) - LAST:
-                yield f"{'':12}  ... {self.left_out} lines are left out"
-            yield shorten(display_line(entry))
+        for line in self.pieces():
+            yield shorten("".join(text for text, _ in line).rstrip())
 
     def pieces(self) -> Iterator[tuple[Piece, ...]]:
         """Yield the pieces of each of the lines, whole, with their roles."""
+        missing = dict(self.gaps)
         for number, entry in enumerate(self.entries):
-            if self.left_out and number == len(self.entries) - LAST:
-                yield ((f"{'':12}  ... {self.left_out} lines are left out", Role.DETAIL),)
+            if number in missing:
+                yield ((f"{'':12}  ... {missing[number]} lines are left out", Role.DETAIL),)
             yield pieces(entry)
 
 
@@ -94,64 +78,25 @@ def story_of(entries: Sequence[Entry], topic: str = "", violation: str = "") -> 
 
     topic: "" for all topics but groups' offsets. violation: "" for a story up to the healing.
     """
-    told = tuple(_joined(each for each in _part_of(entries, violation) if _is_told(each, topic)))
-    return _cut(told)
+    told = joined(each for each in _part_of(entries, violation) if _is_told(each, topic))
+    return cut(list(told), lambda entry: False)
 
 
-def story_of_finding(
-    entries: Sequence[Entry], at: TopicPartition | None, shown: Collection[Traced]
-) -> Story:
-    """Return the story of a finding: who led before the first fault, then all up to the last entry.
-
-    entries: in order; the last is the finding. at: its partition, None for all of them.
-    shown: the events that show it, which are told whatever their kind, and whenever they were; so
-    are the operations of clients that the entries have by name.
-    """
-
-    def is_of_it(event: TraceEvent) -> bool:
-        return at is None or (event.topic, event.partition) in {at, (at.topic, None), (None, None)}
-
-    def is_told(entry: Entry) -> bool:
-        event = entry.event
-        if isinstance(event, Note):
-            return True
-        if Traced.of(event) in shown:
-            return True
-        return event.kind not in _UNTOLD and is_of_it(event)
-
-    begin = next((n for n, each in enumerate(entries) if each.who == PLAN), 0)
-    before = _before(entries[:begin], shown, is_of_it)
-    told = [*before, *filter(is_told, entries[begin:])]
-    if len(told) > MOST_ENTRIES:
-        told = [each for each in told if not _is_least(each, shown)]
-    return _cut(tuple(_joined(told)))
-
-
-def _before(
-    entries: Sequence[Entry], shown: Collection[Traced], is_of_it: Callable[[TraceEvent], bool]
-) -> list[Entry]:
-    """Return who led as the faults began, with which ISR, and what shows the finding."""
-    kept: list[Entry] = []
-    newest: dict[tuple[TopicPartition | None, EventKind], Entry] = {}
-    for entry in entries:
-        event = entry.event
-        if isinstance(event, Note):
-            kept += [] if event.what == STARTED or _outcome_of(entry) else [entry]
-        elif Traced.of(event) in shown:
-            kept.append(entry)
-        elif event.kind in _BEFORE and is_of_it(event):
-            newest[event.topic_partition, event.kind] = entry
-    return sorted([*kept, *newest.values()], key=lambda each: each.at_ns)
-
-
-def _is_least(entry: Entry, shown: Collection[Traced]) -> bool:
-    event = entry.event
-    return isinstance(event, TraceEvent) and event.kind in _LEAST and Traced.of(event) not in shown
-
-
-def _cut(told: tuple[Entry, ...]) -> Story:
-    left_out = max(0, len(told) - MOST_ENTRIES)
-    return Story(told[: MOST_ENTRIES - LAST] + told[-LAST:] if left_out else told, left_out)
+def cut(told: Sequence[Entry], is_kept: Callable[[Entry], bool]) -> Story:
+    """Return the story of the first entries and the last ones, and of those kept in between."""
+    entries: list[Entry] = []
+    gaps: list[tuple[int, int]] = []
+    missing = 0
+    for number, entry in enumerate(told):
+        is_within = MOST_ENTRIES - LAST <= number < len(told) - LAST
+        if len(told) > MOST_ENTRIES and is_within and not is_kept(entry):
+            missing += 1
+            continue
+        if missing:
+            gaps.append((len(entries), missing))
+            missing = 0
+        entries.append(entry)
+    return Story(tuple(entries), tuple(gaps))
 
 
 def _part_of(entries: Sequence[Entry], violation: str) -> Sequence[Entry]:
@@ -176,26 +121,26 @@ def _is_told(entry: Entry, topic: str) -> bool:
     event = entry.event
     if isinstance(event, Note):
         return not event.what.startswith(f"{POLL} ")
-    if event.kind in _UNTOLD:
+    if event.kind in UNTOLD:
         return False
     if event.topic is None:
         return True
     return event.topic == topic if topic else event.topic != OFFSETS_TOPIC
 
 
-def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries, one for all sends in a row with one outcome."""
-    for outcome, group in groupby(entries, _outcome_of):
+    for outcome, group in groupby(entries, outcome_of_send):
         together = list(group)
         yield from [_sum_of(together, outcome)] if outcome else together
 
 
-def _outcome_of(entry: Entry) -> str:
+def outcome_of_send(entry: Entry) -> str:
     """Return the outcome of a send, "" for any other entry."""
     event = entry.event
-    if not isinstance(event, Note) or not event.what.startswith(f"{SEND} "):
+    if not isinstance(event, Note) or entry.who in (PLAN, ORACLE, JUDGE):
         return ""
-    return event.what
+    return event.what if event.what.startswith(f"{SEND} ") and "offset" in event.detail else ""
 
 
 def _sum_of(sends: Sequence[Entry], outcome: str) -> Entry:

@@ -10,7 +10,12 @@ from rich.text import Text
 
 from highwater.output import PROGRESS, print_json, printable
 from highwater.report.explained import explain_finding
-from highwater.report.explained_text import print_explained, print_other_findings
+from highwater.report.explained_text import (
+    explained_json,
+    print_explained,
+    print_lacking,
+    print_other_findings,
+)
 from highwater.report.verdict_text import print_outcome
 from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder.evidence import read_evidence
@@ -36,10 +41,11 @@ def explain(
     verdict = judge_evidence(evidence)
     explained = explain_finding(folder, evidence, verdict, finding) if verdict.findings else None
     if as_json:
-        print_json({"outcome": verdict.outcome, "reasons": verdict.reasons, "told": explained})
+        print_json(explained_json(verdict, explained))
     elif explained is None:
         print_outcome(verdict, "")
     else:
         print_explained(explained)
         print_other_findings(verdict.findings, explained)
+        print_lacking(verdict, explained)
     raise typer.Exit(EXIT_CODES[verdict.outcome])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, printable
 from highwater.report.screen import Screen
 from highwater.report.verdict_text import print_outcome
@@ -15,10 +18,10 @@ from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.chaos.repeating import worst
 from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, run_in
-from highwater.runs.reproducing import is_again, notes, read_finished, sum_up
+from highwater.runs.reproducing import Finished, is_again, notes, read_finished, sum_up
 from highwater.runs.stock.libraries import ClientKind
 from highwater_checker.run_folder.documents import PLAN, VERDICT
-from highwater_checker.verdict import EXIT_CODES
+from highwater_checker.verdict import EXIT_CODES, Outcome
 
 RUNS = Path("runs")
 
@@ -44,31 +47,48 @@ def reproduce(
     finished = read_finished(folder)
     where = finished.world if world is None else world
     client = finished.client if where is WorldName.DOCKER else ClientKind.OWN
+    results: list[PlanResult] = []
     with Screen() as screen:
         for note in notes(finished, where):
             screen.say(note, style="yellow")
-        results = []
         for number in range(1, times + 1):
             screen.say(f"run {number} of {times}", style="bold")
-            result = run_in(where, finished.plan, _new_folder, screen, client)
+            try:
+                result = run_in(where, finished.plan, _new_folder, screen, client)
+            except HarnessError as error:
+                screen.say(f"run {number} could not be done: {error}", style="bold yellow")
+                continue
             results.append(result)
             if not json:
-                _print(number, result, is_again(finished, result))
-    said = sum_up(finished, results)
+                _print(number, result, finished)
+    not_done = times - len(results)
+    said = sum_up(finished, results, not_done)
     if json:
         print_json({"summary": said, "violated": finished.invariants, "runs": results})
     else:
         RESULTS.print(Text(printable(said), style="bold"), soft_wrap=True)
         if where is WorldName.SIM and any(result.verdict.findings for result in results):
-            RESULTS.print(f"smaller: highwater sim shrink {folder / PLAN.name}", soft_wrap=True)
-    raise typer.Exit(EXIT_CODES[worst(results)])
+            command = f"highwater sim shrink {shlex.quote(str(folder / PLAN.name))}"
+            RESULTS.print(Text(printable(f"smaller: {command}")), soft_wrap=True)
+    raise typer.Exit(_exit_code(results, not_done))
+
+
+def _exit_code(results: Sequence[PlanResult], not_done: int) -> int:
+    """Return the worst verdict's, where runs that could not be done are unknown."""
+    outcomes = {result.verdict.outcome for result in results}
+    if Outcome.FAIL in outcomes:
+        return EXIT_CODES[Outcome.FAIL]
+    return EXIT_CODES[Outcome.UNKNOWN] if not_done else EXIT_CODES[worst(results)]
 
 
 def _new_folder() -> RunFolder:
     return RunFolder.create(RUNS, new_run_id("again"))
 
 
-def _print(number: int, result: PlanResult, again: bool) -> None:
-    head = f"run {number}: {'the same' if again else 'not the same'}, {result.folder}"
+def _print(number: int, result: PlanResult, finished: Finished) -> None:
+    same = ""
+    if finished.invariants:
+        same = "the same, " if is_again(finished, result) else "not the same, "
+    head = f"run {number}: {same}{result.folder}"
     RESULTS.print(Text(printable(head), style="bold"), soft_wrap=True)
     print_outcome(result.verdict, f"in {result.folder / VERDICT.name}")

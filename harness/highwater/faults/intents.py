@@ -48,10 +48,23 @@ class IntentLog:
         proof: str = "",
         why: str = "",
         seen: str = "",
+        acted_ago_ns: int | None = None,
     ) -> None:
-        """Write that the fault comes to that phase."""
+        """Write that the fault comes to that phase; acted_ago_ns: how long it has acted by now."""
         at_ns = self._now_ns()
-        self._write(Intent(at_ns, number, phase, node=node, proof=proof, why=why, seen=seen))
+        acted_ns = None if acted_ago_ns is None else at_ns - acted_ago_ns
+        self._write(
+            Intent(
+                at_ns,
+                number,
+                phase,
+                node=node,
+                proof=proof,
+                why=why,
+                seen=seen,
+                acted_ns=acted_ns,
+            )
+        )
 
     def _write(self, line: Intent[Fault]) -> None:
         with self._lock:

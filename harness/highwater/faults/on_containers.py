@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -101,12 +102,20 @@ class ContainerFaults:
             NotDone: the fault was not done, or is not seen to act.
         """
         number = self._intents.begin(fault)
+        begun_ns = time.monotonic_ns()
         try:
             done = KINDS[type(fault)].do(self._rooms, str(number), fault, find)
         except _FAILED as error:
             self._intents.write(number, Phase.NOT_DONE, why=str(error))
             raise NotDone(str(error)) from error
-        self._intents.write(number, Phase.ACTING, node=done.node, proof=done.proof)
+        acted_ns = begun_ns if done.acted_ns is None else done.acted_ns
+        self._intents.write(
+            number,
+            Phase.ACTING,
+            node=done.node,
+            proof=done.proof,
+            acted_ago_ns=time.monotonic_ns() - acted_ns,
+        )
         with self._lock:
             self._acting[number] = done
         return replace(done, revert=partial(self._revert, number))

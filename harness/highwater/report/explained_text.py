@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +12,8 @@ from highwater.output import RESULTS, printable
 from highwater.report.explained import Explained, kinds_of
 from highwater_checker.finding import Finding
 from highwater_checker.run_folder.evidence_lines import EvidenceLine
+from highwater_checker.stories.display import display_line
+from highwater_checker.verdict import Verdict
 
 _MOST_LINES = 20
 """Lines of evidence that a terminal shows; JSON has all."""
@@ -37,9 +40,40 @@ def print_explained(told: Explained) -> None:
             _say(line, "dim")
 
 
+def print_lacking(verdict: Verdict, told: Explained) -> None:
+    """Print which evidence is missing, and what the story has not for that reason."""
+    lacking = (*told.lacks, *verdict.without_findings)
+    if lacking:
+        _head("What is missing, or did not happen")
+        for line in lacking:
+            _say(line, "yellow")
+
+
+def explained_json(verdict: Verdict, told: Explained | None) -> dict[str, Any]:
+    """Return the verdict's outcome and reasons, and the finding with its story, for programs.
+
+    story: for each entry its at_ns, who and line.
+    """
+    found: dict[str, Any] = {"outcome": verdict.outcome, "reasons": verdict.reasons, "told": None}
+    if told is not None:
+        found["told"] = {
+            "number": told.number,
+            "finding": told.finding,
+            "also": told.also,
+            "meaning": told.meaning,
+            "story": [
+                {"at_ns": each.at_ns, "who": each.who, "line": display_line(each)}
+                for each in told.story.entries
+            ],
+            "evidence": told.evidence,
+            "lacks": told.lacks,
+        }
+    return found
+
+
 def print_other_findings(findings: Sequence[Finding], told: Explained) -> None:
     """Print a table of all findings by invariant and partition, if there are others."""
-    if len(findings) == 1 + len(told.also):
+    if len(findings) == 1:
         return
     _head(f"All {len(findings)} findings")
     table = Table("invariant", "partition", "findings", "shown with")

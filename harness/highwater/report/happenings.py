@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from highwater_chaos.faults import Fault
+from highwater_chaos import faults as f
 from highwater_chaos.words import say_fault
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL, SEND, HistoryEvent, OperationType
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, BadDocument, RunStart
 from highwater_checker.run_folder.evidence import Evidence
-from highwater_checker.run_folder.intents import Intent, Phase, read_intents
+from highwater_checker.run_folder.files import read_whole
+from highwater_checker.run_folder.intents import Intent, Phase
 from highwater_checker.stories.entries import PLAN, STARTED, Entry, Note
 from highwater_checker.stories.story import CLIENTS
 from highwater_core.events import EventKind, TraceEvent
@@ -24,10 +26,23 @@ _SAID = {
     Phase.INTENDED: "begun",
     Phase.ACTING: "acts",
     Phase.NOT_DONE: "not done",
+    Phase.REVERTING: "being undone",
     Phase.REVERTED: "undone",
     Phase.NOT_REVERTED: "not undone",
 }
-"""Phases of a fault that a story tells. A fault acts from some moment after it was begun."""
+"""Phases of a fault that a story tells."""
+_ANY_PARTITION = -1
+"""Of a send that failed before its client had chosen a partition."""
+_ENDS_ITS_NODE = (f.Kill, f.PowerLoss)
+
+
+def clock_of(folder: Path) -> RunStart | None:
+    """Return the run's start by both clocks, None where it is not known."""
+    try:
+        clock = CLOCK.read(folder)
+    except BadDocument:
+        return None
+    return None if clock is None or clock.start_wall_ns is None else clock
 
 
 def entries_of_run(
@@ -39,28 +54,22 @@ def entries_of_run(
     name are told with their values; of a poll, which read many, the findings' records.
 
     Nodes' clocks must be one, as on containers of one machine. Without `clock.json` the time of
-    nodes is that since the first event, and clients' entries are left out.
+    nodes is that since the first event, and clients' entries and faults are left out.
+    Ordering: of one instant a fault comes first, but for one that ends its node: what that node did
+    in the instant was before.
     """
-    clock = _clock_of(folder)
+    clock = clock_of(folder)
     start_ns = None if clock is None else clock.start_wall_ns
     if start_ns is None:
-        start_ns = _first_ns(evidence.traces)
-    entries = [_of_node(event, start_ns) for event in evidence.traces]
+        start_ns = min((event.ts_ns for event in evidence.traces), default=0)
+    happened = [_of_node(event, start_ns) for event in evidence.traces]
+    first: list[Entry] = []
+    last: list[Entry] = []
     if clock is not None:
-        entries += _of_clients(evidence, at, findings)
-        entries += _of_faults(_intents_in(folder))
-    return sorted(entries, key=lambda entry: entry.at_ns)
-
-
-def _clock_of(folder: Path) -> RunStart | None:
-    try:
-        return CLOCK.read(folder)
-    except BadDocument:
-        return None
-
-
-def _first_ns(traces: Sequence[TraceEvent]) -> int:
-    return min((event.ts_ns for event in traces), default=0)
+        happened += _of_clients(evidence, at, findings)
+        for ends_its_node, entry in _of_faults(_intents_in(folder)):
+            (last if ends_its_node else first).append(entry)
+    return sorted([*first, *happened, *last], key=lambda entry: entry.at_ns)
 
 
 def _of_node(event: TraceEvent, start_ns: int) -> Entry:
@@ -71,23 +80,29 @@ def _of_node(event: TraceEvent, start_ns: int) -> Entry:
     return Entry(at_ns, who, event)
 
 
+# ---------------------------------------------------------------- clients
+
+
 def _of_clients(
     evidence: Evidence, at: TopicPartition | None, findings: Collection[Finding]
 ) -> Iterator[Entry]:
     operations = {each.operation for each in findings}
-    offsets = {each.offset for each in findings}
+    records = {(each.topic, each.partition, each.offset) for each in findings}
     for history in evidence.histories.values():
         for event in history:
             if event.operation in operations:
-                if event.function != POLL or event.offset in offsets:
+                place = event.topic, event.partition, event.offset
+                if event.function != POLL or place in records:
                     yield _of_operation(event)
-            elif (event.topic, event.partition) == at and _is_outcome_of_send(event):
+            elif at is not None and _is_outcome_of_send(event, at):
                 note = Note(CLIENTS, f"{SEND} {event.type}", {"offset": event.offset})
                 yield Entry(event.time_ns, CLIENTS, note)
 
 
-def _is_outcome_of_send(event: HistoryEvent) -> bool:
-    return event.function == SEND and event.type is not OperationType.INVOKE
+def _is_outcome_of_send(event: HistoryEvent, at: TopicPartition) -> bool:
+    if event.function != SEND or event.type is OperationType.INVOKE:
+        return False
+    return event.topic == at.topic and event.partition in (at.partition, _ANY_PARTITION)
 
 
 def _of_operation(event: HistoryEvent) -> Entry:
@@ -99,31 +114,68 @@ def _of_operation(event: HistoryEvent) -> Entry:
     return Entry(event.time_ns, CLIENTS, Note(CLIENTS, f"{event.operation}: {event.type}", detail))
 
 
-def _intents_in(folder: Path) -> list[Intent[Fault]]:
-    """Return the run's faults; none of an unreadable file, which the verdict tells of."""
+# ---------------------------------------------------------------- faults
+
+
+class _AnyFault(msgspec.Struct, frozen=True):
+    """A fault of any version: its kind."""
+
+    fault: str
+
+
+def _intents_in(folder: Path) -> list[Intent[Any]]:
+    """Return the run's faults, without the lines that are damaged."""
     try:
-        return read_intents(folder / names.INTENTS, Fault)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        lines = read_whole(folder / names.INTENTS).split(b"\n")
+    except OSError:
         return []
+    decoder = msgspec.json.Decoder(Intent[Any])
+    found: list[Intent[Any]] = []
+    for line in lines:
+        try:
+            found.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+    return found
 
 
-def _of_faults(intents: Sequence[Intent[Fault]]) -> Iterator[Entry]:
-    """Yield each phase; in virtual time a fault acts in the instant in which it is begun."""
+def _of_faults(intents: Sequence[Intent[Any]]) -> Iterator[tuple[bool, Entry]]:
+    """Yield whether the fault ends its node, and each phase that a story tells.
+
+    A fault acts from its acted_ns on. Earlier versions did not write that: it was between the
+    intention and the proof, and both are told. It is gone at some moment while it is being undone.
+    """
     begun = {each.number: each for each in intents if each.phase is Phase.INTENDED}
-    instant = {
-        each.number
-        for each in intents
-        if each.phase is Phase.ACTING and each.number in begun
-        if each.at_ns == begun[each.number].at_ns
-    }
+    known = {each.number for each in intents if each.acted_ns is not None}
+    reverted = {each.number: each.at_ns for each in intents if each.phase is Phase.REVERTED}
     for each in intents:
-        said = _SAID.get(each.phase)
-        if said is None or each.number not in begun:
+        said, first = _SAID.get(each.phase), begun.get(each.number)
+        if said is None or first is None or first.fault is None:
             continue
-        fault = begun[each.number].fault
-        if fault is None or (each.phase is Phase.INTENDED and each.number in instant):
+        if each.phase is Phase.INTENDED and each.number in known:
             continue
+        if each.phase is Phase.REVERTING and reverted.get(each.number) == each.at_ns:
+            continue
+        fault, text = _fault_of(first.fault)
         detail: dict[str, object] = {} if each.node is None else {"on": each.node}
         if each.why:
             detail["why"] = each.why
-        yield Entry(each.at_ns, PLAN, Note(PLAN, f"{said}: {say_fault(fault)}", detail))
+        at_ns = each.at_ns if each.acted_ns is None else each.acted_ns
+        yield (
+            isinstance(fault, _ENDS_ITS_NODE) and each.phase is Phase.ACTING,
+            Entry(at_ns, PLAN, Note(PLAN, f"{said}: {text}", detail)),
+        )
+
+
+def _fault_of(told: object) -> tuple[f.Fault | None, str]:
+    """Return the fault and its words; of a kind that this version does not know its name alone."""
+    try:
+        fault: f.Fault = msgspec.convert(told, f.Fault)
+    except msgspec.ValidationError:
+        pass
+    else:
+        return fault, say_fault(fault)
+    try:
+        return None, msgspec.convert(told, _AnyFault).fault
+    except msgspec.ValidationError:
+        return None, "a fault that cannot be read"

@@ -58,6 +58,7 @@ def write_report(
 
     A failed run's page begins with its first finding: in words, how it is seen again, its story.
     """
+    folder.write_bytes("junit.xml", junit_xml(folder.run_id, verdict))
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
     page = environment.get_template("report.html.j2").render(
@@ -73,7 +74,6 @@ def write_report(
         **_of_violation(folder, verdict, evidence),
     )
     folder.write_bytes("report.html", page.encode())
-    folder.write_bytes("junit.xml", junit_xml(folder.run_id, verdict))
 
 
 def _of_violation(folder: RunFolder, verdict: Verdict, evidence: Evidence) -> dict[str, object]:

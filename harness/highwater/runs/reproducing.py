@@ -14,7 +14,7 @@ from highwater.runs.plans.running import WorldName, read_plan
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.plan import Plan
 from highwater_checker.judging import judge_run
-from highwater_checker.run_folder.documents import BUILD, PLAN, BadDocument
+from highwater_checker.run_folder.documents import BUILD, PLAN, ZNODES, BadDocument
 from highwater_checker.verdict import Outcome, Verdict
 
 TEST = "test.txt"
@@ -25,7 +25,8 @@ TEST = "test.txt"
 class Finished:
     """A finished run: its plan, world and clients, and the verdict of its files.
 
-    commit: of the code that ran; "" where it is not known.
+    commit: of the code that ran; "" where it is not known, as of a simulated run.
+    guessed: what its files do not say, and is taken to be so.
     """
 
     plan: Plan
@@ -33,6 +34,7 @@ class Finished:
     client: ClientKind
     commit: str
     verdict: Verdict
+    guessed: tuple[str, ...] = ()
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -53,18 +55,33 @@ def read_finished(folder: Path) -> Finished:
         build = BUILD.read(folder)
     except BadDocument as error:
         raise HarnessError(str(error)) from error
-    world = WorldName.SIM if build is None else WorldName.DOCKER
-    named = "" if build is None else build.client
-    client = ClientKind(named) if named in set(ClientKind) else ClientKind.OWN
-    commit = plan.commit if build is None else build.commit
-    return Finished(plan, world, client, commit, judge_run(folder))
+    verdict = judge_run(folder)
+    if build is None:
+        world, guessed = _world_of(folder)
+        return Finished(plan, world, ClientKind.OWN, "", verdict, guessed)
+    known = build.client in set(ClientKind)
+    client = ClientKind(build.client) if known else ClientKind.OWN
+    guessed = () if known else (f"that run does not say its clients: {client.value} ones are used",)
+    return Finished(plan, WorldName.DOCKER, client, build.commit, verdict, guessed)
+
+
+def _world_of(folder: Path) -> tuple[WorldName, tuple[str, ...]]:
+    """Return the world of a run without build.json, and a note where that is a guess."""
+    if (folder / ZNODES.name).exists():
+        why = f"that run has no {BUILD.name}: by its {ZNODES.name} it was on containers"
+        return WorldName.DOCKER, (why,)
+    return WorldName.SIM, ()
 
 
 def notes(finished: Finished, world: WorldName) -> Iterator[str]:
     """Yield what is unlike the finished run from the start."""
+    yield from finished.guessed
     here = commit_here()
     if finished.commit and here and finished.commit != here:
         yield f"that run was of commit {finished.commit}, this is {here}"
+    kept_at = "" if finished.commit else finished.plan.commit
+    if kept_at and here and kept_at != here:
+        yield f"its plan was kept at commit {kept_at}, this is {here}"
     if world is not finished.world:
         yield f"that run was in the world {finished.world.value}, this is in {world.value}"
 
@@ -76,14 +93,19 @@ def is_again(finished: Finished, result: PlanResult) -> bool:
     return bool({*finished.invariants} & {*invariants_of(result.verdict)})
 
 
-def sum_up(finished: Finished, results: Sequence[PlanResult]) -> str:
-    """Return how often the finished run's violation came again, in one sentence."""
+def sum_up(finished: Finished, results: Sequence[PlanResult], not_done: int = 0) -> str:
+    """Return how often the finished run's violation came again, in one sentence.
+
+    not_done: how many runs could not be done.
+    """
     counts = Counter(result.verdict.outcome for result in results)
-    told = ", ".join(f"{counts[each]} {each.value}" for each in Outcome if counts[each])
+    told = [f"{counts[each]} {each.value}" for each in Outcome if counts[each]]
+    told += [f"{not_done} could not be done"] if not_done else []
+    times = len(results) + not_done
     if not finished.invariants:
-        return f"of {len(results)}: {told}; that run was {finished.verdict.outcome.value}"
+        return f"of {times}: {', '.join(told)}; that run was {finished.verdict.outcome.value}"
     again = sum(is_again(finished, result) for result in results)
-    return f"{' or '.join(finished.invariants)} came again in {again} of {len(results)}: {told}"
+    return f"{' or '.join(finished.invariants)} came again in {again} of {times}: {', '.join(told)}"
 
 
 def invariants_of(verdict: Verdict) -> tuple[str, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from highwater.run_folder import RunFolder
 from highwater_chaos.faults import Fault
+from highwater_chaos.words import say_step
 from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import CLOCK, RunStart
 from highwater_checker.run_folder.intents import NO_FAULT, Intent, Phase, encode_intent
-from highwater_checker.stories.entries import STARTED, Entry
+from highwater_checker.stories.entries import PLAN, STARTED, Entry, Note
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.traces import encode_event
@@ -67,13 +68,27 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
     Ordering: the starts come first.
     """
     lines = _starts(result.trace.entries)
-    fired = zip(result.outcome.fired, result.outcome.fired_at_ms, strict=True)
-    for number, (step, at_ms) in enumerate(fired, start=1):
-        at_ns = (result.faults_begin_ns or 0) + at_ms * NS_PER_MS
+    noted = _notes_of_steps(result)
+    for number, (step, (at_ns, node)) in enumerate(
+        zip(result.outcome.fired, noted, strict=True), start=1
+    ):
         intended = Intent(at_ns, number, Phase.INTENDED, step.do)
-        acting: Intent[Fault] = Intent(at_ns, number, Phase.ACTING, proof=DONE)
+        acting: Intent[Fault] = Intent(
+            at_ns, number, Phase.ACTING, node=node, proof=DONE, acted_ns=at_ns
+        )
         lines += [encode_intent(intended), encode_intent(acting)]
     write_lines(folder, names.INTENTS, lines)
+
+
+def _notes_of_steps(result: RunResult) -> Iterator[tuple[int, int | None]]:
+    """Yield when each step acted, ns of virtual time, and on which node; in the steps' order."""
+    noted: dict[str, list[tuple[int, int | None]]] = {}
+    for entry in result.trace.entries:
+        if entry.who == PLAN and isinstance(entry.event, Note):
+            at = entry.at_ns, entry.event.detail.get("on")
+            noted.setdefault(entry.event.what, []).append(at)
+    for step in result.outcome.fired:
+        yield noted[say_step(step)].pop(0)
 
 
 def write_starts(folder: RunFolder, entries: Iterable[Entry]) -> None:

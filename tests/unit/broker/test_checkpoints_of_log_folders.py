@@ -18,7 +18,7 @@ from highwater_core.ids import TopicPartition
 
 from .conftest import ME, T0, Bench
 
-T1 = TopicPartition("t", 1)
+T1, T2 = TopicPartition("t", 1), TopicPartition("t", 2)
 Change = Callable[["Two"], None]
 
 
@@ -59,7 +59,7 @@ class Two:
         self.hosted: dict[TopicPartition, Replica] = {key: Replica(key) for key in (T0, T1)}
         self.first = self._folder(lambda: change(self))
         self.second = self._folder(lambda: None)
-        homes = {T0: self.first, T1: self.second}
+        homes = {T0: self.first, T1: self.second, T2: self.second}
         folders: Any = SimpleNamespace(
             sound=lambda: (self.first, self.second), home_of=lambda key: homes[key]
         )
@@ -100,10 +100,21 @@ def delete(two: Two) -> None:
 
 
 def create_again(two: Two) -> None:
+    """Its own offsets are written, not the deleted one's."""
     two.hosted[T1] = Replica(T1)
+    two.hosted[T1].high_watermark = 5
 
 
-@pytest.mark.parametrize(("change", "written"), [(cut, {T1: 3}), (delete, {}), (create_again, {})])
+def create(two: Two) -> None:
+    """Another write may have listed it already: this one must not take it out again."""
+    two.hosted[T2] = Replica(T2)
+    two.hosted[T2].high_watermark = 7
+
+
+@pytest.mark.parametrize(
+    ("change", "written"),
+    [(cut, {T1: 3}), (delete, {}), (create_again, {T1: 5}), (create, {T1: 9, T2: 7})],
+)
 def test_what_changes_while_the_first_folder_is_written_is_in_the_second_ones(
     change: Change, written: Mapping[TopicPartition, int], make_bench: Callable[..., Bench]
 ) -> None:
@@ -133,3 +144,13 @@ def test_a_log_start_that_moves_while_the_first_folder_is_written_is_written_as_
     two.do(two.checkpointer.write_log_starts())
     assert two.first.log_starts.written == [{T0: 9}]
     assert two.second.log_starts.written == [{T1: 4}]
+
+
+def test_a_replica_that_is_hosted_since_has_its_log_start_and_no_recovery_point_yet(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """Its log start may not be on the disk when the recovery point is: all of it is checked."""
+    two = Two(make_bench(), create)
+    two.do(two.checkpointer.write_recovery_points())
+    assert two.second.recovery_points.written == [{T1: 9, T2: 0}]
+    assert two.second.log_starts.written == [{T1: 9}]

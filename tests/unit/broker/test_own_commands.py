@@ -31,11 +31,15 @@ def test_a_replica_is_closed_once_its_folders_end_survives_a_power_loss(
         done.append("deleted")
         return SimpleNamespace(error=NONE, partition_errors=((T0, error),))
 
-    async def sync_folders() -> bool:
+    async def sync() -> bool:
         done.append("synced")
         return is_synced
 
-    replicas: Any = SimpleNamespace(carry_out=carry_out, sync_folders=sync_folders)
+    def folder_of(key: object) -> object:
+        done.append("found")  # a deletion forgets it
+        return SimpleNamespace(sync=sync)
+
+    replicas: Any = SimpleNamespace(carry_out=carry_out, folder_of=folder_of)
     errors: list[ErrorCode] = []
 
     async def close() -> None:
@@ -45,4 +49,4 @@ def test_a_replica_is_closed_once_its_folders_end_survives_a_power_loss(
     bench.runtime.start("test", close())
     bench.kernel.run_for(10)
     assert errors == [told]
-    assert done == ["deleted", "synced"][: 1 if error else 2]
+    assert done == ["found", "deleted", "synced"][: 2 if error else 3]

@@ -8,9 +8,11 @@ import pytest
 
 from highwater_checker.finding import Traced
 from highwater_checker.stories.entries import JUDGE, PLAN, Entry, Note
-from highwater_checker.stories.story import CLIENTS, LAST, MOST_ENTRIES, story_of_finding
+from highwater_checker.stories.finding_story import Subject, story_of_finding
+from highwater_checker.stories.story import CLIENTS, LAST, MOST_ENTRIES
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_core.internal_topics import OFFSETS_TOPIC
 
 AT = TopicPartition("t", 0)
 FAULT, FOUND = (PLAN, "acts: kill broker-0"), (JUDGE, "I1: t-0: lost")
@@ -29,7 +31,8 @@ def traced(
 
 def told(entries: Sequence[Entry], *shown: int) -> list[str]:
     """Return the times of the told entries and their kinds; shown: events, by their times."""
-    story = story_of_finding(entries, AT, {Traced(1, 1, at_ns) for at_ns in shown})
+    about = Subject(AT, {Traced(1, 1, at_ns) for at_ns in shown})
+    story = story_of_finding(entries, about)
     return [
         f"{each.at_ns} {each.event.what if isinstance(each.event, Note) else each.event.kind}"
         for each in story.entries
@@ -99,8 +102,44 @@ def test_a_long_story_leaves_out_its_least_events_and_then_its_middle() -> None:
     few = [noted(1, *FAULT), *refused, *turning[:10], noted(4, *FOUND)]
     assert told(few) == ["1 acts: kill broker-0", *["3 isr_changed"] * 10, "4 I1: t-0: lost"]
 
-    story = story_of_finding([noted(1, *FAULT), *turning, noted(4, *FOUND)], AT, ())
-    assert (len(story.entries), story.left_out) == (MOST_ENTRIES, 2)
+    story = story_of_finding([noted(1, *FAULT), *turning, noted(4, *FOUND)], Subject(AT, ()))
+    assert (len(story.entries), story.gaps) == (MOST_ENTRIES, ((MOST_ENTRIES - LAST, 2),))
     lines = list(story.lines())
     assert lines[-LAST - 1].endswith("... 2 lines are left out")
     assert lines[-1].endswith("I1: t-0: lost  offset=7")
+
+
+def test_a_long_story_keeps_what_shows_the_finding_in_its_middle() -> None:
+    def turning(first: int) -> list[Entry]:
+        return [traced(first + each, EventKind.ISR_CHANGED) for each in range(MOST_ENTRIES)]
+
+    named = noted(400, CLIENTS, "p0's send 12: ok")
+    shown = traced(500, EventKind.LOG_APPENDED)
+    entries = [noted(1, *FAULT), *turning(100), named, *turning(401), shown, *turning(600)]
+    story = story_of_finding([*entries, noted(900, *FOUND)], Subject(AT, {Traced(1, 1, 500)}))
+    assert [each for each in story.entries if each.at_ns in (400, 500)] == [named, shown]
+    missing = len(entries) + 1 - len(story.entries)
+    assert sum(count for _, count in story.gaps) == missing
+    lines = list(story.lines())
+    assert len(lines) == len(story.entries) + len(story.gaps)
+    assert lines[story.gaps[0][0]].endswith(f"... {story.gaps[0][1]} lines are left out")
+
+
+@pytest.mark.parametrize(("of_groups", "told_times"), [(False, [1, 5]), (True, [1, 2, 3, 4, 5])])
+def test_groups_and_their_offsets_are_told_where_the_finding_is_of_a_group(
+    of_groups: bool, told_times: list[int]
+) -> None:
+    entries = [
+        noted(1, *FAULT),
+        traced(2, EventKind.BECAME_LEADER, OFFSETS_TOPIC, 7),
+        traced(3, EventKind.GROUP_LOAD_ENDED, OFFSETS_TOPIC, 7),
+        traced(4, EventKind.GROUP_GENERATION_BEGUN, None, None),
+        noted(5, *FOUND),
+    ]
+    story = story_of_finding(entries, Subject(AT, (), of_groups))
+    assert [each.at_ns for each in story.entries] == told_times
+
+
+def test_a_judges_words_are_no_send_whatever_they_begin_with() -> None:
+    entries = [noted(1, *FAULT), noted(2, JUDGE, "send x: t-0: lost")]
+    assert told(entries) == ["1 acts: kill broker-0", "2 send x: t-0: lost"]

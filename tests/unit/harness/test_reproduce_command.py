@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from highwater.bugs.kept import bug_of
 from highwater.cli import make_app
+from highwater.commands import reproduce
 from highwater.errors import HarnessError
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
@@ -61,6 +63,7 @@ def test_a_passed_run_is_run_again_as_well(tmp_path: Path, monkeypatch: pytest.M
     assert result.exit_code == 0, result.output
     assert "of 1: 1 pass; that run was pass" in result.stdout
     assert "smaller" not in result.stdout
+    assert "run 1: runs/again-" in result.stdout
 
 
 def verdict_of(*invariants: str, met: bool = True) -> Verdict:
@@ -114,6 +117,9 @@ def test_its_world_and_clients_are_those_of_the_finished_run(
     finally:
         (failed / BUILD.name).unlink(missing_ok=True)
     assert (finished.world, finished.client) == (world, client)
+    is_guessed = build is not None and build.client not in set(ClientKind)
+    assert [*notes(finished, world)][:1] == [*finished.guessed] if is_guessed else True
+    assert bool(finished.guessed) is is_guessed
     assert finished.verdict.outcome is Outcome.FAIL
 
 
@@ -139,3 +145,55 @@ def test_a_folder_that_cannot_be_run_again_says_why(
     (tmp_path / name).write_text(content)
     with pytest.raises(HarnessError, match=said):
         read_finished(tmp_path)
+
+
+def test_a_run_on_containers_without_its_build_is_known_by_its_zookeeper(failed: Path) -> None:
+    tree = failed / "zookeeper.json"
+    tree.write_text("{}")
+    try:
+        finished = read_finished(failed)
+    finally:
+        tree.unlink()
+    assert finished.world is WorldName.DOCKER
+    assert finished.guessed == (
+        "that run has no build.json: by its zookeeper.json it was on containers",
+    )
+
+
+def test_a_run_that_cannot_be_done_is_counted_and_the_others_go_on(
+    failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done: list[int] = []
+
+    def run_in(*arguments: object) -> PlanResult:
+        done.append(len(done))
+        if len(done) == 2:
+            raise HarnessError("the engine was away")
+        return PlanResult(tmp_path, verdict_of("I4") if len(done) == 1 else verdict_of())
+
+    monkeypatch.setattr(reproduce, "run_in", run_in)
+    result = reproduced(failed, "--times", "3")
+    assert result.exit_code == 1, result.output
+    assert "I4 came again in 1 of 3: 1 pass, 1 fail, 1 could not be done" in result.stdout
+    done.append(1)
+    assert reproduced(failed, "--times", "2").exit_code == 0
+    monkeypatch.setattr(reproduce, "run_in", always_away)
+    assert reproduced(failed).exit_code == 2
+
+
+def always_away(*arguments: object) -> PlanResult:
+    raise HarnessError("the engine was away")
+
+
+def test_names_of_folders_are_printed_as_they_are_and_quoted_in_commands(
+    failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "a[/b] c\x1b[1m"
+    shutil.copytree(failed, folder)
+    result = reproduced(folder)
+    assert result.exit_code == 1, result.output
+    assert "\x1b" not in result.stdout
+    assert "highwater sim shrink '" in result.stdout
+    assert "a[" in result.stdout

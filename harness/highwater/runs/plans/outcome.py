@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from highwater.checkout import commit_here
 from highwater.report.failover import Gap
 from highwater.report.page import Again, write_report
 from highwater.report.picture import Fault, RunPicture, draw
@@ -104,5 +105,5 @@ def _again(folder: RunFolder, plan: Plan, in_virtual_time: bool) -> Again:
         seed=plan.seed,
         preset=plan.topology.preset.value,
         planted=plan.planted,
-        commit=plan.commit if build is None else build.commit or "",
+        commit=commit_here() if build is None else build.commit,
     )
