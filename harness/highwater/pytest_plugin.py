@@ -7,7 +7,8 @@ highwater_cluster is a test's own; highwater_module_cluster serves all tests of 
 topology from `pytestmark`. highwater_zookeeper is one bare ZooKeeper server for the session.
 At the end of its tests a cluster is judged from its folder below runs/. A verdict that the marker
 does not allow is an error of the last test; pytest's summary lists all verdicts. When a test fails,
-its clusters' snapshots are stored before that. Nothing of the harness is imported before a test
+its clusters' snapshots are stored before that; with --highwater-keep they stay up, and are not
+judged. Nothing of the harness is imported before a test
 asks for it.
 """
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
 """Set to 1: a test that needs an engine fails without one, where it would be skipped."""
+KEEP = "--highwater-keep"
 ANSWERS_WITHIN_S = 60
 """An engine on a busy machine is slow; one that is silent for so long hangs."""
 VERDICT_PROPERTY = "highwater"
@@ -40,6 +42,15 @@ _NOT_REPORTED = pytest.StashKey[list[str]]()
 _HAS_ENDED = pytest.StashKey[bool]()
 """Whether the session has ended. Clusters that are up then, as after Ctrl-C, belong to a test that
 has no report any more."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("highwater", "clusters of Highwater")
+    group.addoption(
+        KEEP,
+        action="store_true",
+        help="Leave the clusters of failed tests up; `highwater down RUN` removes them.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -94,6 +105,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call" and report.failed:
         for cluster in _clusters_of(item):
+            cluster.has_failed = True
             report.sections.append(("highwater", _store_evidence(cluster, item.nodeid)))
     if report.when == "teardown":
         told = item.config.stash[_NOT_REPORTED]
@@ -165,13 +177,29 @@ def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     from highwater.run_folder import new_run_id
     from highwater.runs.judged.cluster import JudgedCluster
 
-    wanted = _wanted(request)
-    with JudgedCluster(wanted.topology, runs_root() / new_run_id("test")) as cluster:
+    wanted, keeps = _wanted(request), request.config.getoption(KEEP)
+    folder = runs_root() / new_run_id("test")
+    with JudgedCluster(wanted.topology, folder, may_stay=keeps) as cluster:
         cluster.start()
         (cluster.folder / "test.txt").write_text(request.node.nodeid + "\n", encoding="utf-8")
         yield cluster
-        if wanted.verdict_in and not request.config.stash[_HAS_ENDED]:
+        if keeps and cluster.has_failed:
+            cluster.leave_up()
+            request.config.stash[_NOT_REPORTED].append(_how_to_look(request, cluster))
+        elif wanted.verdict_in and not request.config.stash[_HAS_ENDED]:
             _judge(request, cluster, wanted.verdict_in)
+
+
+def _how_to_look(request: pytest.FixtureRequest, cluster: JudgedCluster) -> str:
+    run = cluster.run_id
+    lines = (
+        f"{request.node.nodeid}: not judged, {run} is up:",
+        f"  clients on this machine: {cluster.bootstrap}",
+        f"  see it:    highwater status {run}",
+        f"  logs:      highwater logs --run {run} broker-0",
+        f"  remove it: highwater down {run}",
+    )
+    return "\n".join(lines)
 
 
 def _judge(

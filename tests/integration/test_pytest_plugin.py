@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.cluster.cluster import Cluster
 from highwater.cluster.zookeeper_dump import dump_zookeeper, four_letter_word
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder.documents import VERDICT
@@ -202,8 +203,10 @@ def test_where_an_engine_is_required_its_absence_is_a_failure(tmp_path: Path) ->
 
 
 @pytest.mark.docker
-def test_a_failed_tests_cluster_leaves_its_evidence(tmp_path: Path) -> None:
-    result = run_pytest(tmp_path, A_FAILING_TEST)
+def test_a_failed_tests_cluster_leaves_its_evidence_and_stays_up_where_it_is_to(
+    tmp_path: Path,
+) -> None:
+    result = run_pytest(tmp_path, A_FAILING_TEST, PYTEST_ADDOPTS="--highwater-keep")
     assert result.returncode == 1, result.stdout
     assert "logs, traces and snapshots: " in result.stdout
     (folder,) = (tmp_path / "runs").iterdir()
@@ -211,6 +214,12 @@ def test_a_failed_tests_cluster_leaves_its_evidence(tmp_path: Path) -> None:
     assert (folder / "test.txt").read_text() == "test_example.py::test_that_fails\n"
     assert '"preset": "v3"' in (folder / "snapshots.json").read_text()
     assert (folder / "trace" / "broker-0-1.jsonl").stat().st_size > 0
+    assert f"remove it: highwater down {folder.name}" in result.stdout
+    cluster = Cluster.attach(folder.name)
+    try:
+        cluster.wait_until_ready()
+    finally:
+        cluster.stop()
 
 
 @pytest.mark.docker

@@ -10,6 +10,7 @@ from typing import Any, Self
 import docker
 
 from highwater.cluster.cluster import READY_WITHIN_S, STOP_WITHIN_S, Cluster
+from highwater.cluster.labels import Lease
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.faults.done import Done
@@ -34,11 +35,22 @@ class JudgedCluster(Cluster):
     """
 
     def __init__(
-        self, topology: Topology, folder: Path, *, engine: docker.DockerClient | None = None
+        self,
+        topology: Topology,
+        folder: Path,
+        *,
+        may_stay: bool = False,
+        engine: docker.DockerClient | None = None,
     ) -> None:
-        """folder: is made by `start`; its name is the run's id."""
-        super().__init__(topology, folder.name, engine=engine)
+        """folder: is made by `start`; its name is the run's id.
+
+        may_stay: `leave_up` may be called. Nobody removes the cluster of a process that is killed.
+        """
+        lease = Lease.KEPT if may_stay else Lease.OWNED
+        super().__init__(topology, folder.name, lease=lease, engine=engine)
         self.folder = folder
+        self.has_failed = False
+        """Whether a test of it failed."""
         self._recording: Recording | None = None
 
     def start(self, *, ready_within_s: float = READY_WITHIN_S) -> Self:
@@ -50,6 +62,10 @@ class JudgedCluster(Cluster):
         super().start(ready_within_s=ready_within_s)
         self._recording = Recording(self, RunFolder(self.folder))
         return self
+
+    def leave_up(self) -> None:
+        """Have `stop` leave the cluster running: `highwater down` removes it."""
+        self._is_ours = False
 
     def stop(self) -> None:
         try:
