@@ -19,7 +19,9 @@ pytest_plugin._engine_is_missing = lambda: ""
 pytest_plugin._end_the_session_without_answer = lambda item: None
 
 class FakeCluster:
-    def __init__(self, topology, folder):
+    has_failed = False
+
+    def __init__(self, topology, folder, *, may_stay):
         self.folder = folder
 
     def __enter__(self):
