@@ -15,6 +15,7 @@ from highwater_broker.log.folders import topic_aside
 from highwater_broker.roles import Leading
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_core import znodes
+from highwater_core.first_design_znodes import decode_leader, leader_path
 from highwater_core.ids import NodeId, TopicId, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import NodeSnapshot
@@ -108,6 +109,16 @@ def missing(world: World, core: Core) -> Iterator[Missing]:
             yield from _topics_left_over(world, broker, assigned)
 
 
+def _leader_by_its_path(world: World, at: TopicPartition) -> int:
+    """Return who leads without a controller, -1 for nobody.
+
+    The state keeps the last leader's name when its session ends, and the path goes.
+    """
+    path = leader_path(at)
+    found = world.zookeeper.data(path)
+    return -1 if found is None else int(decode_leader(found[0], path).broker)
+
+
 def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
     """Yield L11: what a failed log folder still holds, and what it takes beyond its own.
 
@@ -121,8 +132,9 @@ def held_by_failed_folders(world: World, core: Core) -> Iterator[Missing]:
         if leadership is None or _is_being_deleted(world, at.topic):
             continue
         failed = [broker for broker in brokers if _is_in_failed_folder(world, broker, at)]
-        if leadership.leader in failed:
-            yield Missing("L11", f"its leader's log folder has failed: {leadership.leader}", at)
+        leader = leadership.leader if world.controllers else _leader_by_its_path(world, at)
+        if leader in failed:
+            yield Missing("L11", f"its leader's log folder has failed: {leader}", at)
         members = [int(broker) for broker in leadership.isr]
         lagging = [each for each in failed if world.controllers or _lags(world, each, at)]
         if len(members) > 1 and any(broker in lagging for broker in members):
