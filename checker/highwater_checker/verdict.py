@@ -6,7 +6,7 @@ proves nothing, however clean its checks are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,16 @@ class Outcome(StrEnum):
 
 
 EXIT_CODES: dict[Outcome, int] = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.UNKNOWN: 2}
+WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
+
+
+def worst_of(outcomes: Collection[Outcome]) -> Outcome:
+    """Return fail if a run failed, else unknown if one is unknown, else pass; of one run at least.
+
+    Raises:
+        ValueError: there is no run.
+    """
+    return min(outcomes, key=WORST_FIRST.index)
 
 
 @dataclass(frozen=True, slots=True)

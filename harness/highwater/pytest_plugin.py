@@ -174,14 +174,14 @@ def _wanted(request: pytest.FixtureRequest) -> _Wanted:
 
 def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     from highwater.project import runs_root
-    from highwater.run_folder import new_run_id
+    from highwater.run_folder import TEST, new_run_id
     from highwater.runs.judged.cluster import JudgedCluster
 
     wanted, keeps = _wanted(request), request.config.getoption(KEEP)
     folder = runs_root() / new_run_id("test")
     with JudgedCluster(wanted.topology, folder, may_stay=keeps) as cluster:
         cluster.start()
-        (cluster.folder / "test.txt").write_text(request.node.nodeid + "\n", encoding="utf-8")
+        (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")
         yield cluster
         if keeps and cluster.has_failed:
             cluster.leave_up()

@@ -18,6 +18,8 @@ from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import Document
 
 T = TypeVar("T")
+TEST = "test.txt"
+"""The name of the test, in the folder of a test's cluster."""
 
 
 class RunFolder:

@@ -43,6 +43,7 @@ CLIENTS = "clients"
 MOST_ENTRIES, LAST = 80, 12
 """The longest story has so many entries, and so many of them are the run's last."""
 MOST_COLUMNS = 160
+_CUT = " ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,13 @@ class Story:
     gaps: tuple[tuple[int, int], ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Yield the entries as the simulator shows them, none longer than MOST_COLUMNS."""
+        """Yield the entries as the simulator shows them, none longer than MOST_COLUMNS.
+
+        An event's partition, epochs and offset are never cut, however long its topic's name is.
+        """
         for line in self.pieces():
-            yield shorten("".join(text for text, _ in line).rstrip())
+            *head, last = (text for text, _ in line)
+            yield _shorten("".join(head), last)
 
     def pieces(self) -> Iterator[tuple[Piece, ...]]:
         """Yield the pieces of each of the lines, whole, with their roles."""
@@ -69,8 +74,10 @@ class Story:
             yield pieces(entry)
 
 
-def shorten(line: str) -> str:
-    return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 4]} ..."
+def _shorten(head: str, detail: str) -> str:
+    line = f"{head}{detail}".rstrip()
+    most = max(MOST_COLUMNS, len(head.rstrip()) + len(_CUT))
+    return line if len(line) <= most else f"{line[: most - len(_CUT)]}{_CUT}"
 
 
 def story_of(entries: Sequence[Entry], topic: str = "", violation: str = "") -> Story:

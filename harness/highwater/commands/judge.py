@@ -13,9 +13,7 @@ from highwater.output import PROGRESS, RESULTS, print_json, printable
 from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater_checker.judging import judge_run
-from highwater_checker.verdict import EXIT_CODES, Outcome, Verdict
-
-_WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
+from highwater_checker.verdict import EXIT_CODES, Verdict, worst_of
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +47,7 @@ def judge(
         if len(verdicts) > 1:
             RESULTS.print(_all_of(verdicts))
     outcomes = {verdict.outcome for verdict in verdicts.values()}
-    raise typer.Exit(EXIT_CODES[next(each for each in _WORST_FIRST if each in outcomes)])
+    raise typer.Exit(EXIT_CODES[worst_of(outcomes)])
 
 
 def _all_of(verdicts: dict[Path, Verdict]) -> Table:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from highwater.commands.run import RUNS
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, printable
 from highwater.report.screen import Screen
 from highwater.report.verdict_text import print_outcome
 from highwater.run_folder import RunFolder, new_run_id
-from highwater.runs.chaos.repeating import worst
 from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, run_in
 from highwater.runs.reproducing import Finished, is_again, notes, read_finished, sum_up
 from highwater.runs.stock.libraries import ClientKind
 from highwater_checker.run_folder.documents import PLAN, VERDICT
-from highwater_checker.verdict import EXIT_CODES, Outcome
-
-RUNS = Path("runs")
+from highwater_checker.verdict import EXIT_CODES, Outcome, worst_of
 
 
 def register(app: typer.Typer) -> None:
@@ -70,15 +67,8 @@ def reproduce(
         if where is WorldName.SIM and any(result.verdict.findings for result in results):
             command = f"highwater sim shrink {shlex.quote(str(folder / PLAN.name))}"
             RESULTS.print(Text(printable(f"smaller: {command}")), soft_wrap=True)
-    raise typer.Exit(_exit_code(results, not_done))
-
-
-def _exit_code(results: Sequence[PlanResult], not_done: int) -> int:
-    """Return the worst verdict's, where runs that could not be done are unknown."""
-    outcomes = {result.verdict.outcome for result in results}
-    if Outcome.FAIL in outcomes:
-        return EXIT_CODES[Outcome.FAIL]
-    return EXIT_CODES[Outcome.UNKNOWN] if not_done else EXIT_CODES[worst(results)]
+    outcomes = [result.verdict.outcome for result in results] + [Outcome.UNKNOWN] * not_done
+    raise typer.Exit(EXIT_CODES[worst_of(outcomes)])
 
 
 def _new_folder() -> RunFolder:

@@ -35,13 +35,13 @@ from highwater.runs.chaos.options import (
 )
 from highwater.runs.chaos.outline import notes, outline, problems_in_containers
 from highwater.runs.chaos.planning import plan_of, problems_in_simulator
-from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
+from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known
 from highwater.runs.plans.running import WorldName, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.guard import problems_with_quorum
 from highwater_chaos.plan import Plan
 from highwater_checker.run_folder.documents import VERDICT
-from highwater_checker.verdict import EXIT_CODES
+from highwater_checker.verdict import EXIT_CODES, worst_of
 from highwater_core.config import Preset
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run(
 
         results = repeat(times, run_until_known)
     _print_all(results, json)
-    raise typer.Exit(EXIT_CODES[worst(results)])
+    raise typer.Exit(EXIT_CODES[worst_of([each.verdict.outcome for each in results])])
 
 
 def check_quorum(plan: Plan) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.errors import HarnessError
-from highwater.report.happenings import clock_of, entries_of_run
+from highwater.report.happenings import entries_of_run, start_of
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL
 from highwater_checker.meanings import meaning_of
@@ -85,9 +85,10 @@ def explain_finding(
     same = [each for each in findings if each != finding and _is_of_one_record(each, finding)]
     told = (finding, *same[:MOST_ALSO])
     at = TopicPartition(finding.topic, finding.partition) if finding.partition >= 0 else None
-    entries = entries_of_run(folder, evidence, at, told)
+    start_wall_ns = start_of(folder)
+    has_clock = start_wall_ns is not None
+    entries = entries_of_run(folder, start_wall_ns, evidence, at, told)
     about = Subject(at, {event for each in told for event in each.traced}, _is_of_group(finding))
-    has_clock = clock_of(folder) is not None
     story = _story(entries, about, told, has_clock)
     lines = dict.fromkeys(line for own in evidence_of(folder, told) for line in own)
     also = list(dict.fromkeys(map(str, told[1:])))

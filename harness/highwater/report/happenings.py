@@ -13,7 +13,7 @@ from highwater_chaos.words import say_fault
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL, SEND, HistoryEvent, OperationType
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import CLOCK, BadDocument, RunStart
+from highwater_checker.run_folder.documents import CLOCK, BadDocument
 from highwater_checker.run_folder.evidence import Evidence
 from highwater_checker.run_folder.files import read_whole
 from highwater_checker.run_folder.intents import Intent, Phase
@@ -36,36 +36,40 @@ _ANY_PARTITION = -1
 _ENDS_ITS_NODE = (f.Kill, f.PowerLoss)
 
 
-def clock_of(folder: Path) -> RunStart | None:
-    """Return the run's start by both clocks, None where it is not known."""
+def start_of(folder: Path) -> int | None:
+    """Return the run's start by the nodes' clock, ns since 1970; None where it is not known."""
     try:
         clock = CLOCK.read(folder)
     except BadDocument:
         return None
-    return None if clock is None or clock.start_wall_ns is None else clock
+    return None if clock is None else clock.start_wall_ns
 
 
 def entries_of_run(
-    folder: Path, evidence: Evidence, at: TopicPartition | None, findings: Collection[Finding]
+    folder: Path,
+    start_wall_ns: int | None,
+    evidence: Evidence,
+    at: TopicPartition | None,
+    findings: Collection[Finding],
 ) -> list[Entry]:
     """Return the run's entries, in the order of time.
 
-    at: the partition whose sends are entries, None for none. findings: the operations that they
-    name are told with their values; of a poll, which read many, the findings' records.
+    start_wall_ns: the run's start by the nodes' clock, None where it is not known. at: the
+    partition whose sends are entries, None for none. findings: the operations that they name are
+    told with their values; of a poll, which read many, the findings' records.
 
     Nodes' clocks must be one, as on containers of one machine. Without `clock.json` the time of
     nodes is that since the first event, and clients' entries and faults are left out.
     Ordering: of one instant a fault comes first, but for one that ends its node: what that node did
     in the instant was before.
     """
-    clock = clock_of(folder)
-    start_ns = None if clock is None else clock.start_wall_ns
+    start_ns = start_wall_ns
     if start_ns is None:
         start_ns = min((event.ts_ns for event in evidence.traces), default=0)
     happened = [_of_node(event, start_ns) for event in evidence.traces]
     first: list[Entry] = []
     last: list[Entry] = []
-    if clock is not None:
+    if start_wall_ns is not None:
         happened += _of_clients(evidence, at, findings)
         for ends_its_node, entry in _of_faults(_intents_in(folder)):
             (last if ends_its_node else first).append(entry)

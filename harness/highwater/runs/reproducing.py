@@ -9,6 +9,7 @@ from pathlib import Path
 
 from highwater.checkout import commit_here
 from highwater.errors import HarnessError
+from highwater.run_folder import TEST
 from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, read_plan
 from highwater.runs.stock.libraries import ClientKind
@@ -16,9 +17,6 @@ from highwater_chaos.plan import Plan
 from highwater_checker.judging import judge_run
 from highwater_checker.run_folder.documents import BUILD, PLAN, ZNODES, BadDocument
 from highwater_checker.verdict import Outcome, Verdict
-
-TEST = "test.txt"
-"""The name of the test, in the folder of a test's cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from highwater_checker.verdict import Outcome
+from highwater_checker.verdict import WORST_FIRST
 from highwater_pipeline.analysis import GROUP, Analysis, Sample
 from highwater_pipeline.metrics.failovers import SPLITS
 from highwater_pipeline.report import plots
@@ -160,13 +160,10 @@ def _of_alerts(analysis: Analysis) -> str:
     return f"{about} {_share(analysis.alerts)}".rstrip()
 
 
-_WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
-
-
 def _with_titles(analysis: Analysis) -> list[Row]:
     titles: Mapping[str, str] = {row["run_id"]: row["title"] or "" for row in analysis.runs.rows}
     rows = [{**row, "title": titles.get(row["run_id"], "")} for row in analysis.verdicts]
-    return sorted(rows, key=lambda row: _WORST_FIRST.index(row["outcome"]))
+    return sorted(rows, key=lambda row: WORST_FIRST.index(row["outcome"]))
 
 
 def _in_words(finding: Row) -> Row:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from highwater_checker.finding import Traced
 from highwater_checker.stories.entries import JUDGE, PLAN, Entry, Note
 from highwater_checker.stories.finding_story import Subject, story_of_finding
-from highwater_checker.stories.story import CLIENTS, LAST, MOST_ENTRIES
+from highwater_checker.stories.story import CLIENTS, LAST, MOST_ENTRIES, Story
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
@@ -143,3 +144,12 @@ def test_groups_and_their_offsets_are_told_where_the_finding_is_of_a_group(
 def test_a_judges_words_are_no_send_whatever_they_begin_with() -> None:
     entries = [noted(1, *FAULT), noted(2, JUDGE, "send x: t-0: lost")]
     assert told(entries) == ["1 acts: kill broker-0", "2 send x: t-0: lost"]
+
+
+def test_a_long_topics_name_costs_no_partition_epoch_or_offset() -> None:
+    event = TraceEvent(1, 1, 1, 1, EventKind.BECAME_LEADER, "n" * 249, partition=3, leader_epoch=7)
+    event = replace(event, offset=9, detail={"isr": [*range(99)]})
+    (line,) = Story((Entry(1, "broker-1", event),)).lines()
+    assert "n-3 " in line
+    assert " e7 " in line
+    assert " @9 ..." in line

@@ -16,7 +16,7 @@ from highwater.faults.intents import IntentLog
 from highwater.runs.chaos.acting import acting_faults, choose_run
 from highwater.runs.chaos.outline import outline, problems_in_containers
 from highwater.runs.chaos.planning import plan_of
-from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known, worst
+from highwater.runs.chaos.repeating import counted_outcomes, repeat, until_known
 from highwater.runs.chaos.single import parse_fault
 from highwater.runs.plans.outcome import PlanResult
 from highwater_chaos import faults as f
@@ -25,7 +25,7 @@ from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import Wanted
 from highwater_chaos.words import say_fault
 from highwater_checker.run_folder.intents import Phase
-from highwater_checker.verdict import Outcome, Verdict
+from highwater_checker.verdict import Outcome, Verdict, worst_of
 from highwater_core.config import Preset
 
 
@@ -307,7 +307,7 @@ def test_repeated_runs_are_as_good_as_their_worst(
     assert [each.folder.name for each in results] == [
         f"run-{number}" for number in range(1, len(outcomes) + 1)
     ]
-    assert worst(results) is expected
+    assert worst_of([each.verdict.outcome for each in results]) is expected
     counts = counted_outcomes(results)
     assert counts == {outcome: outcomes.count(outcome) for outcome in set(outcomes)}
     assert next(iter(msgspec.to_builtins(counts))) == expected.value

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from highwater.runs.plans.outcome import PlanResult
-from highwater_checker.verdict import Outcome
-
-_WORST_FIRST = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
+from highwater_checker.verdict import WORST_FIRST, Outcome
 
 
 def repeat(times: int, run: Callable[[int], PlanResult]) -> list[PlanResult]:
@@ -36,9 +34,4 @@ def until_known(
 def counted_outcomes(results: Sequence[PlanResult]) -> dict[Outcome, int]:
     """Return how often each verdict came, the worst first; absent verdicts are left out."""
     counts = Counter(result.verdict.outcome for result in results)
-    return {outcome: counts[outcome] for outcome in _WORST_FIRST if outcome in counts}
-
-
-def worst(results: Sequence[PlanResult]) -> Outcome:
-    """Return fail if a run failed, else unknown if one is unknown, else pass."""
-    return next(iter(counted_outcomes(results)))
+    return {outcome: counts[outcome] for outcome in WORST_FIRST if outcome in counts}

@@ -104,17 +104,12 @@ def apply_one(
         HarnessError: the fault is not possible here, was not done, or was not undone.
     """
     refuse_impossible(cluster, fault)
-    names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
     intents = IntentLog(runs / cluster.run_id / INTENTS, time.monotonic_ns)
     faults = ContainerFaults(cluster, intents)
     try:
-        faults.get_ready([fault])
-        look = look_at(cluster)
-        done = faults.apply(fault, lambda words: find_node(look, names, words))
+        done = do_now(cluster, faults, fault)
         acts(done)
         undo.wait(_seconds_left(fault, done))
-    except (NotDone, NotInNamespace, NotProven) as error:
-        raise HarnessError(f"not done: {error}") from error
     finally:
         problems = faults.heal_all()
         intents.close()
@@ -122,6 +117,21 @@ def apply_one(
         again = f"'highwater heal --run {cluster.run_id}' tries again"
         raise HarnessError("\n".join([*problems, again]))
     return Applied(cluster.run_id, fault, done.node, done.proof)
+
+
+def do_now(cluster: Cluster, faults: ContainerFaults, fault: Fault) -> Done:
+    """Do the fault to the nodes that its words mean now, and prove it.
+
+    Raises:
+        HarnessError: it was not done, or is not seen to act.
+    """
+    names = {spec.name: int(spec.node_id) for spec in cluster.topology.nodes()}
+    try:
+        faults.get_ready([fault])
+        look = look_at(cluster)
+        return faults.apply(fault, lambda words: find_node(look, names, words))
+    except (NotDone, NotInNamespace, NotProven) as error:
+        raise HarnessError(f"not done: {error}") from error
 
 
 def _seconds_left(fault: Fault, done: Done) -> float | None:

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.settling import look_at
-from highwater.errors import HarnessError, ImageBuildFailed
-from highwater.faults.done import Done, NotDone
+from highwater.errors import HarnessError
+from highwater.faults.done import Done
 from highwater.faults.intents import IntentLog
-from highwater.faults.links.acting import NotProven
-from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
-from highwater.runs.chaos.single import refuse_impossible
+from highwater.runs.chaos.single import do_now, refuse_impossible
 from highwater.runs.judged.faults_by_hand import FaultsByHand
-from highwater.runs.plans.conditions import find_node
 from highwater_chaos.faults import Fault
 
 
@@ -36,8 +32,9 @@ class ProvenFaults:
             HarnessError: it is not possible here, was not done, or was not taken back.
         """
         refuse_impossible(self._cluster, fault)
+        self._are_used = True
         with self._by_hand.quiet():
-            done = self._do(fault)
+            done = do_now(self._cluster, self._faults, fault)
         try:
             yield done
         finally:
@@ -47,16 +44,6 @@ class ProvenFaults:
             problems = self._faults.problems[before:]
         if problems:
             raise HarnessError("\n".join(problems))
-
-    def _do(self, fault: Fault) -> Done:
-        names = {spec.name: int(spec.node_id) for spec in self._cluster.topology.nodes()}
-        self._are_used = True
-        try:
-            self._faults.get_ready([fault])
-            look = look_at(self._cluster)
-            return self._faults.apply(fault, lambda words: find_node(look, names, words))
-        except (NotDone, NotInNamespace, NotProven, ImageBuildFailed) as error:
-            raise HarnessError(f"not done: {error}") from error
 
     def end(self) -> None:
         """Take back what is left of them; again is harmless."""
