@@ -7,12 +7,15 @@ A new column comes last and may be null: files that were written before it read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import dataset
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -423,20 +426,23 @@ def read_tables(
 ) -> Tables:
     """Return the store's tables, or their rows of some runs; a table without files is empty.
 
-    are_small: each table is cached in one partition once it was read. Joins and groups need no
-    shuffle then, which would take most of the time for small tables.
+    are_small: this process reads the files, and each table is in memory as one partition. Joins and
+        groups need no shuffle then, which would take most of the time for small tables; and Spark
+        takes some 20 ms a file, of which each run has dozens.
     """
     sizes = (file.stat().st_size for file in (store / RECORDS.name).glob("**/*.parquet"))
-    tables = Tables(
-        {table.name: read_table(spark, store, table) for table in TABLES},
-        by_ranges=sum(sizes) >= RANGES_FROM_BYTES,
-    )
-    if run_ids is not None:
-        tables = tables.of_runs(run_ids)
+    by_ranges = sum(sizes) >= RANGES_FROM_BYTES
     if are_small:
-        in_memory = {name: frame.coalesce(1).cache() for name, frame in tables.frames.items()}
-        return Tables(in_memory, tables.by_ranges)
-    return tables
+        wanted = None if run_ids is None else sorted(run_ids)
+        in_memory = {
+            table.name: spark.createDataFrame(_read_here(store, table, wanted), table.schema)
+            .coalesce(1)
+            .cache()
+            for table in TABLES
+        }
+        return Tables(in_memory, by_ranges)
+    tables = Tables({table.name: read_table(spark, store, table) for table in TABLES}, by_ranges)
+    return tables if run_ids is None else tables.of_runs(run_ids)
 
 
 def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
@@ -446,3 +452,20 @@ def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
         return spark.createDataFrame([], table.schema)
     frame = spark.read.schema(table.schema).parquet(str(folder))
     return frame.select(*table.columns)
+
+
+def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.Table:
+    """Return the store's rows of a table, or of it those of some runs, as read_table has them."""
+    schema = to_arrow_schema(table.schema)
+    folder = store / table.name
+    if not any(folder.glob("**/*.parquet")):
+        return schema.empty_table()
+    names = pa.schema([schema.field(name) for name in table.partitioned_by])
+    rows = dataset.dataset(
+        folder,
+        schema,
+        format="parquet",
+        partitioning=dataset.HivePartitioning(names, segment_encoding="uri"),
+    )
+    wanted = None if run_ids is None else dataset.field("run_id").isin(run_ids)
+    return rows.to_table(list(table.columns), filter=wanted)

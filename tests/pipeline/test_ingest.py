@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from highwater_checker.history import decode
@@ -199,8 +200,14 @@ class Ingested:
         return [row for row in self.rows[table.name] if row["run_id"] == run_id]
 
 
-def rows_in(spark: SparkSession, store: Path) -> dict[str, list[Row]]:
-    tables = read_tables(spark, store)
+def rows_in(
+    spark: SparkSession,
+    store: Path,
+    run_ids: Sequence[str] | None = None,
+    *,
+    are_small: bool = False,
+) -> dict[str, list[Row]]:
+    tables = read_tables(spark, store, run_ids, are_small=are_small)
     return {
         table.name: [row.asDict() for row in tables[table].orderBy(*table.sort_key).collect()]
         for table in TABLES
@@ -280,6 +287,34 @@ def test_sparks_jobs_ingest_the_same_rows_as_this_process(
     for table in TABLES:
         rows = [row for row in ingested.rows[table.name] if row["run_id"] in runs]
         assert by_jobs[table.name] == rows, table.name
+
+
+@pytest.mark.parametrize("run_ids", [None, (ODD, "clean", "none of this name")], ids=str)
+def test_small_tables_have_the_rows_that_large_ones_have(
+    ingested: Ingested, spark: SparkSession, run_ids: Sequence[str] | None
+) -> None:
+    small = rows_in(spark, ingested.store, run_ids, are_small=True)
+    for table in TABLES:
+        of_all = ingested.rows[table.name]
+        assert small[table.name] == [
+            row for row in of_all if run_ids is None or row["run_id"] in run_ids
+        ], table.name
+    assert small[RUNS.name]
+
+
+def test_a_file_from_before_a_column_came_reads_as_null_there(
+    ingested: Ingested, spark: SparkSession, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(ingested.store, store)
+    (file,) = (store / RUNS.name / "run_id=clean").glob("*.parquet")
+    rows = parquet.read_table(file)
+    last = list(RUNS.columns)[-1]
+    parquet.write_table(rows.drop_columns([last, "topics"]), file)
+    by_each = [
+        rows_in(spark, store, ["clean"], are_small=each)[RUNS.name] for each in (True, False)
+    ]
+    assert by_each[0] == by_each[1] == [{**ingested.of("clean", RUNS)[0], last: None}]
 
 
 def test_a_clean_run_has_nothing_in_quarantine(ingested: Ingested) -> None:
