@@ -15,7 +15,7 @@ TEST_WORKERS ?= 3
 WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's. That seed also settles which
-# half of the costly tests a commit runs (tests/in_turn.py).
+# third of the costly tests a commit runs (tests/in_turn.py).
 SCHEDULES ?= 50
 FRESH_SCHEDULES ?= 50
 FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
@@ -76,7 +76,7 @@ unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
 
 # Spark's classes are not recorded for it: that takes longer than its one session saves.
-test: ## Run every check, and every test but the half of the costly ones that another commit runs.
+test: ## Run every check, and every test but two thirds of the costly ones, which other commits run.
 	@scripts/test-tools
 	@$(MAKE) --no-print-directory -j2 lint images
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(SCHEDULES) \
