@@ -1,10 +1,13 @@
-"""Trigger of the row about the first design: a leader takes its whole log for committed (38)."""
+"""Triggers of the rows about the first design.
+
+Rows 38 (a leader takes its whole log for committed) and 39 (a deleted topic's leader leads on).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.catalogue.story import PartitionStory, Seen
+from highwater_checker.catalogue.story import PartitionStory, Seen, ends_topic
 from highwater_core.events import EventKind, TraceEvent
 
 
@@ -79,3 +82,36 @@ def _has_written(story: PartitionStory, leader: int, epoch: int) -> bool:
     return any(
         (seen.node, seen.epoch) == (leader, epoch) for seen in story.of(EventKind.ISR_CHANGED)
     )
+
+
+# ---------------------------------------------------------------- row 39
+
+
+def leads_a_deleted_topic(
+    trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
+) -> str | None:
+    """Row 39: two brokers lead in one leader epoch, one of them since before a deletion.
+
+    A broker that became a follower, stopped its replica or started again leads no longer.
+    """
+    lives = 0
+    leading: dict[int, tuple[int, int | None]] = {}
+    for event in trace:
+        if ends_topic(event, topic):
+            lives += 1
+        elif event.kind is EventKind.NODE_STARTED:
+            leading.pop(event.node, None)
+        elif (event.topic, event.partition) != (topic, partition):
+            continue
+        elif event.kind in (EventKind.BECAME_FOLLOWER, EventKind.REPLICA_STOPPED):
+            leading.pop(event.node, None)
+        elif event.kind is EventKind.BECAME_LEADER:
+            for other, (life, leader_epoch) in leading.items():
+                if other != event.node and life < lives and leader_epoch == event.leader_epoch:
+                    return (
+                        f"broker {event.node} leads the new topic {topic} in leader epoch "
+                        f"{leader_epoch}, and broker {other} that of the same name which was "
+                        f"deleted: it has not heard of the deletion"
+                    )
+            leading[event.node] = lives, event.leader_epoch
+    return None

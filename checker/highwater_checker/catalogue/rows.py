@@ -394,5 +394,20 @@ CATALOGUE: tuple[Row, ...] = (
         trigger=first_design.took_its_log_for_committed,
         is_of_first_design=True,
     ),
+    _row(
+        39,
+        ("V2-deletion",),
+        "A deleted topic's leader leads on, beside the leader of the new topic of its name",
+        versions=(
+            "the first design (V2)",
+            "V3: a deletion waits for every replica; KIP-516: a topic has an id",
+        ),
+        breaks={"I7": "both lead in the new topic's leader epoch"},
+        in_a_trace="became_leader; then topic_deleted, or topics_changed with the topic deleted; "
+        "then became_leader of another broker in the same leader epoch, without became_follower, "
+        "replica_stopped or node_started of the first one between them",
+        trigger=first_design.leads_a_deleted_topic,
+        is_of_first_design=True,
+    ),
 )
 """In the order of their numbers, from 1."""

@@ -65,6 +65,7 @@ WHY_NOT: Mapping[int, str] = {
     29: "no file system of a container fails a read (disk_errors)",
     30: f"{_UNSEEN}: followers start over where the leader's log begins, and nothing acknowledged "
     "is lost",
+    39: "the judge parts a topic's lives by its deletion: leaders of two lives are no violation",
 }
 """Why no plan shows a row on containers, though one does in virtual time."""
 

@@ -46,6 +46,7 @@ SHOWN_IN: Mapping[int, str] = {
     29: "an_unopened_log_taken_for_clean",
     30: "retention_beyond_the_high_watermark",
     38: "a_log_taken_for_committed",
+    39: "a_deleted_topics_leader",
 }
 """The scenario that shows a row, by its number. A row that is not here has none yet."""
 
