@@ -456,6 +456,8 @@ class ReplicaFetcher:
         if result.error is not ErrorCode.NONE:
             self._back_off(followed, result.error)
             return
+        if result.end_offset < 0:
+            followed.asked_epoch = NO_EPOCH  # unknown to the leader: to the high watermark, then
         partition = followed.partition
         step = after_answer(
             self._context.toggles.truncation,

@@ -23,14 +23,14 @@ Command = tuple[int, int | None, str, int]
 def restart_went_unnoticed(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 15: no controller saw a broker's restart, or a stop of its earlier incarnation hit it.
+    """Row 15: no controller saw a broker's restart, or a command to its predecessor reached it.
 
-    The stop is a StopReplica, or a ControlledShutdown, after which the controller believes that the
-    broker shuts down.
+    The command is a StopReplica; a LeaderAndIsr with an ISR that is over, by which it leads; or a
+    ControlledShutdown, after which the controller believes that the broker shuts down.
     """
     return (
         _unnoticed_restart(trace, topic, partition)
-        or _stopped_for_its_predecessor(trace, topic, partition)
+        or _obeyed_for_its_predecessor(trace, topic, partition)
         or _shut_down_for_its_predecessor(trace)
     )
 
@@ -65,13 +65,13 @@ def _unnoticed_restart(trace: Sequence[TraceEvent], topic: str, partition: int) 
     return None
 
 
-def _stopped_for_its_predecessor(
+def _obeyed_for_its_predecessor(
     trace: Sequence[TraceEvent], topic: str, partition: int
 ) -> str | None:
-    """Return the evidence that a StopReplica sent before a broker's start stopped its replica."""
+    """Return the evidence that a command sent before its start stopped a broker or had it lead."""
     sent: dict[Command, int] = {}
     started: dict[int, int] = {}
-    stopped: dict[int, bool] = {}
+    acted: set[int] = set()
     found: dict[int, str] = {}
     for place, event in enumerate(trace):
         if event.kind is EventKind.NODE_STARTED:
@@ -81,17 +81,18 @@ def _stopped_for_its_predecessor(
         elif event.kind is EventKind.REQUEST_HANDLED:
             at = sent.get(command := _command(event.node, event))
             is_late = at is not None and at < started.get(event.node, -1)
-            if stopped.pop(event.node, False) and is_late:
+            if event.node in acted and is_late:
                 found[event.node] = (
                     f"broker {event.node}'s incarnation {event.incarnation} carried out "
-                    f"StopReplica {command[3]} of controller epoch {event.controller_epoch}, which "
-                    f"was sent to an earlier one"
+                    f"{command[2]} {command[3]} of controller epoch {event.controller_epoch}, "
+                    f"which was sent to an earlier one"
                 )
+            acted.discard(event.node)
         elif (event.topic, event.partition) == (topic, partition):
-            if event.kind is EventKind.REPLICA_STOPPED:
-                stopped[event.node] = True
-            elif event.kind in _ROLES:
+            if event.kind in _ROLES:
                 found.pop(event.node, None)
+            if event.kind in (EventKind.REPLICA_STOPPED, EventKind.BECAME_LEADER):
+                acted.add(event.node)
     return next(iter(found.values()), None)
 
 

@@ -9,12 +9,16 @@ from collections.abc import Sequence
 
 from highwater_checker.catalogue.story import PartitionStory, Seen, reaches
 from highwater_core.events import EventKind, TraceEvent
+from highwater_core.ids import NO_LEADER
 
 
 def last_in_sync_lost_what_it_committed_alone(
     trace: Sequence[TraceEvent], topic: str, partition: int, offset: int
 ) -> str | None:
-    """Row 9: the only ISR member committed records alone, lost them in a crash, and leads."""
+    """Row 9: the only ISR member committed records alone, lost them in a crash, and leads.
+
+    Or it has not come back, and is awaited: others have what they committed with it.
+    """
     story = PartitionStory(trace, topic, partition)
     for recovered in story.of(EventKind.LOG_RECOVERED):
         alone = _last_alone(story, recovered)
@@ -29,6 +33,26 @@ def last_in_sync_lost_what_it_committed_alone(
                 f"broker {recovered.node}, alone in the ISR, committed up to {alone.offset} in "
                 f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and led "
                 f"epoch {led.epoch}"
+            )
+    return _awaits_who_is_gone(story, offset)
+
+
+def _awaits_who_is_gone(story: PartitionStory, offset: int) -> str | None:
+    """Return the evidence that nobody may lead but a broker that is gone since."""
+    decided = list(story.of(EventKind.LEADERSHIP_DECIDED))
+    if not decided or decided[-1].leader != NO_LEADER or len(decided[-1].isr) != 1:
+        return None
+    last, (awaited,) = decided[-1], decided[-1].isr
+    later = (seen for seen in (*story.seen, *story.starts) if seen.place > last.place)
+    if any(seen.node == awaited for seen in later):
+        return None
+    for committed in story.of(EventKind.HIGH_WATERMARK_ADVANCED):
+        others = [broker for broker in committed.isr if broker != awaited]
+        if others and committed.offset > offset:
+            return (
+                f"broker {awaited}, the last in sync, is awaited since epoch {last.epoch} and has "
+                f"not come back; {others[0]} was in the ISR that committed up to "
+                f"{committed.offset} in epoch {committed.epoch}"
             )
     return None
 

@@ -84,10 +84,20 @@ CATALOGUE: tuple[Row, ...] = (
         ("KAFKA-7415",),
         "A leader that wrote nothing in its epoch does not have the epoch in its cache",
         versions=("0.11-2.0.0", "2.0.1, 2.1.0"),
-        breaks={"I10": "the leader's last cached epoch is not its current one"},
+        breaks={
+            "I1": _LOST,
+            "I2": _MEMBER,
+            "I3": _DIFFER,
+            "I4": _ELECTED,
+            "I9": _READ,
+            "I22": _UNDELIVERED,
+            "I10": "the leader's last cached epoch is not its current one",
+            "I11": "a follower of the ISR whose last epoch the leader cannot place cuts its log to "
+            "a high watermark below what is committed",
+        },
         in_a_trace="became_leader with no log_appended in that epoch, or none that a log_recovered "
-        "has left; it excuses no place in a "
-        "log: without truncation by leader epoch, what the same schedule loses is row 1",
+        "has left; it excuses a place in a log if a follower then cut its log to the high "
+        "watermark in that epoch, as in row 1",
         trigger=truncation.leads_without_having_written,
     ),
     _row(
@@ -168,7 +178,9 @@ CATALOGUE: tuple[Row, ...] = (
             "I22": _UNDELIVERED,
         },
         in_a_trace="high_watermark_advanced with the leader alone in the ISR, then its "
-        "log_recovered below that, then it leads",
+        "log_recovered below that, then it leads; or the last leadership_decided elects nobody, "
+        "its ISR is one broker, of which nothing is seen since, and others were in an ISR that "
+        "committed",
         trigger=elections.last_in_sync_lost_what_it_committed_alone,
     ),
     _row(
@@ -255,10 +267,12 @@ CATALOGUE: tuple[Row, ...] = (
             "L6": "a reassignment waits for the restarted replica, which is told of nothing",
             "L8": "the restarted broker gets no LeaderAndIsr and starts no fetcher",
             "L2": "a broker that is taken for one that shuts down is not elected",
+            "I5": "the restarted leader commits by an ISR that its earlier incarnation has changed",
         },
         in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
-        "and no controller_elected since; or replica_stopped by a StopReplica (request_handled) "
-        "whose command_sent is before the broker's node_started, and no role since; or "
+        "and no controller_elected since; or replica_stopped by a StopReplica, or became_leader by "
+        "a LeaderAndIsr (request_handled), whose command_sent is before the broker's node_started, "
+        "and no role since; or "
         "shutdown_begun with a broker_epoch before the broker's last broker_registered, no "
         "brokers_changed that names it and no controller_elected since",
         trigger=commands.restart_went_unnoticed,

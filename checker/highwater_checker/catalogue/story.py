@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import NO_TOPIC_ID
+from highwater_core.ids import NO_LEADER, NO_TOPIC_ID
 
 Trigger = Callable[[Sequence[TraceEvent], str, int, int], str | None]
 """Takes a trace in causal order and the topic, partition and offset of a violation. Without a
@@ -19,7 +19,7 @@ evidence in one sentence, or None where the trigger is not in the trace.
 
 TO_HIGH_WATERMARK = "to the high watermark"
 
-_SHOWS_LOG_END = frozenset(
+SHOWS_LOG_END = frozenset(
     {
         EventKind.BECAME_LEADER,
         EventKind.BECAME_FOLLOWER,
@@ -153,7 +153,7 @@ class PartitionStory:
                     since_start, held = held, 0
                 elif seen.kind is EventKind.LOG_RECOVERED:
                     held = min(max(since_start, held), seen.offset)
-                elif seen.kind in _SHOWS_LOG_END:
+                elif seen.kind in SHOWS_LOG_END:
                     held, epoch = min(held, seen.offset), max(epoch, seen.epoch)
                 elif _deletes(seen):
                     held = 0
@@ -183,7 +183,7 @@ class PartitionStory:
             elif seen.node == node:
                 if seen.kind is EventKind.LOG_APPENDED:
                     end = int(seen.event.detail["end_offset"])
-                elif seen.kind in _SHOWS_LOG_END:
+                elif seen.kind in SHOWS_LOG_END:
                     end = seen.offset
                 elif _deletes(seen):
                     end = -1
@@ -192,8 +192,8 @@ class PartitionStory:
     def led_without(self, cut: Seen, end_offset: int) -> Seen | None:
         """Return the event by which the cut's node leads though its log is short of end_offset.
 
-        That is its next BECAME_LEADER, or the last decision if it elects the node. None if an event
-        in between shows the log at end_offset again.
+        That is its next BECAME_LEADER, or the last decision if it elects the node, or nobody and
+        the node alone is in sync. None if an event in between shows the log at end_offset again.
         """
         for seen in self.seen:
             if seen.place <= cut.place:
@@ -223,7 +223,7 @@ class PartitionStory:
             if cut.kind is EventKind.LOG_RECOVERED:
                 return self._has_fetched_since(cut, seen)
             return not self._counts_cut_records(seen, cut)
-        return seen.node == cut.node and seen.kind in _SHOWS_LOG_END and seen.offset >= end_offset
+        return seen.node == cut.node and seen.kind in SHOWS_LOG_END and seen.offset >= end_offset
 
     def _has_fetched_since(self, cut: Seen, committed: Seen) -> bool:
         """Return whether the cut's node itself committed, or began to fetch from who did."""
@@ -236,7 +236,11 @@ class PartitionStory:
 
     def _decided_for(self, node: int, *, after: int) -> Seen | None:
         decided = [seen for seen in self.of(EventKind.LEADERSHIP_DECIDED) if seen.place > after]
-        return decided[-1] if decided and decided[-1].leader == node else None
+        if not decided:
+            return None
+        last = decided[-1]
+        is_awaited = last.leader == NO_LEADER and last.isr == (node,)
+        return last if last.leader == node or is_awaited else None
 
     # ------------------------------------------------------------ roles
 

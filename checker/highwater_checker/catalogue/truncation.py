@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.catalogue.story import (
+    SHOWS_LOG_END,
     TO_HIGH_WATERMARK,
     PartitionStory,
     Seen,
@@ -27,7 +28,12 @@ def truncated_below_committed_records(
     the command came late). A leader may commit the records after the cut, too: it goes on
     counting the log end that the follower had.
     """
-    story = PartitionStory(trace, topic, partition)
+    found = _cuts_below_committed(PartitionStory(trace, topic, partition), offset)
+    return next((evidence for _, evidence in found), None)
+
+
+def _cuts_below_committed(story: PartitionStory, offset: int) -> Iterator[tuple[Seen, str]]:
+    """Yield each cut to a high watermark that lost committed records, as row 1 has it."""
     for cut in story.of(EventKind.LOG_TRUNCATED):
         if cut.event.detail.get("reason") != TO_HIGH_WATERMARK or not reaches(offset, cut.offset):
             continue
@@ -42,11 +48,11 @@ def truncated_below_committed_records(
         )
         led = story.led_without(cut, wanted)
         if led is not None:
-            return f"{evidence}; it then led epoch {led.epoch} without having fetched it back"
+            yield cut, f"{evidence}; it then led epoch {led.epoch} without having fetched it back"
+            continue
         is_over = story.latest_epoch() > max(cut.epoch, story.latest_epoch(before=cut.place)) + 1
         if not is_over and not story.is_back(cut, wanted):
-            return f"{evidence}; it has not fetched it back"
-    return None
+            yield cut, f"{evidence}; it has not fetched it back"
 
 
 def led_after_losing_its_end(
@@ -61,9 +67,10 @@ def led_after_losing_its_end(
         wanted = held if offset < 0 else min(held, offset + 1)
         led = story.led_without(recovered, wanted)
         if led is not None:
+            leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
             return (
                 f"broker {recovered.node} held offsets up to {held}, came back from a crash with "
-                f"{recovered.offset} and led epoch {led.epoch} from there"
+                f"{recovered.offset} and {leads} epoch {led.epoch} from there"
             )
     return None
 
@@ -104,22 +111,26 @@ def _written_apart(own: list[Seen], leaders: list[Seen]) -> Iterator[tuple[Seen,
 
 
 def _held(story: PartitionStory, node: int, before: int) -> list[Seen]:
-    """Return appends whose records the node has at that place: its own, or of whom it followed."""
+    """Return appends whose records the node has at that place: its own, or of whom it followed.
+
+    A follower fetches from its log's end on, so it has none that its leader appended below.
+    """
     held: list[Seen] = []
-    following = (-1, -1)
+    following, fetches_from = (-1, -1), 0
     for seen in story.seen:
         if seen.place >= before:
             break
         if seen.kind is EventKind.LOG_APPENDED:
-            if seen.node == node or (seen.node, seen.epoch) == following:
+            is_fetched = (seen.node, seen.epoch) == following and _end(seen) > fetches_from
+            if seen.node == node or is_fetched:
                 held.append(seen)
-        elif seen.node == node:
+        elif seen.node == node and seen.kind in SHOWS_LOG_END:
+            held = [each for each in held if each.offset < seen.offset]
+            fetches_from = seen.offset
             if seen.kind is EventKind.BECAME_FOLLOWER:
                 following = seen.leader, seen.epoch
             elif seen.kind is EventKind.BECAME_LEADER:
                 following = -1, -1
-            elif seen.kind in (EventKind.LOG_TRUNCATED, EventKind.LOG_RECOVERED):
-                held = [each for each in held if each.offset < seen.offset]
     return held
 
 
@@ -140,32 +151,48 @@ def leads_without_having_written(
 ) -> str | None:
     """Row 4: a leader has appended no record in its epoch, so its epoch cache lacks the epoch.
 
-    Only a violation without an offset is explained by it.
+    Or a follower asked it for an epoch above all that it has, got no answer, and so cut its log to
+    a high watermark below what is committed. Nothing else excuses a violation with an offset.
     """
-    if offset >= 0:
-        return None
     story = PartitionStory(trace, topic, partition)
-    appended = _appended(story)
+    if offset < 0:
+        for leader in _leading(story, len(trace)).values():
+            if _has_written_nothing(story, leader, len(trace)):
+                return (
+                    f"broker {leader.node} leads epoch {leader.epoch} from {leader.offset} on and "
+                    f"has written nothing in it"
+                )
+    for cut, evidence in _cuts_below_committed(story, offset):
+        for leader in _leading(story, cut.place).values():
+            if leader.epoch == cut.epoch and _has_written_nothing(story, leader, cut.place):
+                return f"leader {leader.node} had written nothing in epoch {cut.epoch}: {evidence}"
+    return None
+
+
+def _leading(story: PartitionStory, before: int) -> dict[int, Seen]:
+    """Return each broker's leadership that lasts at that place of the trace."""
     leading: dict[int, Seen] = {}
     for seen in story.of(
         EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.REPLICA_STARTED
     ):
+        if seen.place >= before:
+            break
         leading.pop(seen.node, None)
         if seen.kind is EventKind.BECAME_LEADER:
             leading[seen.node] = seen
-    for seen in leading.values():
-        if (seen.node, seen.epoch) not in appended:
-            return (
-                f"broker {seen.node} leads epoch {seen.epoch} from {seen.offset} on and has "
-                f"written nothing in it"
-            )
-    return None
+    return leading
 
 
-def _appended(story: PartitionStory) -> set[tuple[int, int]]:
+def _has_written_nothing(story: PartitionStory, leader: Seen, before: int) -> bool:
+    return (leader.node, leader.epoch) not in _appended(story, before)
+
+
+def _appended(story: PartitionStory, before: int) -> set[tuple[int, int]]:
     """Return (node, epoch) of each leader that still has the first record it appended in it."""
     starts: dict[tuple[int, int], int] = {}
     for seen in story.of(EventKind.LOG_APPENDED, EventKind.LOG_RECOVERED):
+        if seen.place >= before:
+            break
         if seen.kind is EventKind.LOG_APPENDED:
             starts.setdefault((seen.node, seen.epoch), seen.offset)
             continue

@@ -90,6 +90,18 @@ def decides(leader: int, epoch: int, *, unclean: bool, controller_epoch: int = 1
     )
 
 
+def awaits(epoch: int, *isr: int) -> TraceEvent:
+    return event(
+        Kind.LEADERSHIP_DECIDED,
+        CONTROLLER,
+        epoch,
+        controller_epoch=1,
+        leader=-1,
+        isr=list(isr),
+        unclean=False,
+    )
+
+
 def proposes(leader: int, epoch: int, *isr: int) -> TraceEvent:
     return event(Kind.ISR_CHANGE_PROPOSED, leader, epoch, isr=(leader, *isr), reason="caught up")
 
@@ -338,6 +350,44 @@ STORIES = (
         beyond=4,
     ),
     Story(
+        2,
+        "I1",
+        5,
+        {
+            "held": commits(1, 0, 8, 2),
+            "crash": starts(1),
+            "lost": recovers(1, 5),
+            "is awaited": awaits(3, 1),
+        },
+        needs=("held", "lost", "is awaited"),
+        unless={
+            "another may lead": ("is awaited", awaits(4, 1, 2)),
+            "another does": ("is awaited", decides(2, 4, unclean=False)),
+        },
+        beyond=4,
+    ),
+    Story(
+        3,
+        "I3",
+        8,
+        {
+            "fetched from a leader": follows(1, 2, 0, 8),
+            "which wrote": appends(2, 0, 9),
+            "was told of the next, from there on": follows(1, 3, 1, 9),
+            "which had written others": appends(3, 1, 9),
+            "led": leads(1, 2, 9),
+            "followed": follows(3, 1, 2, 9),
+        },
+        needs=("fetched from a leader", "which wrote", "which had written others", "followed"),
+        unless={
+            "it cut its log and fetched them": (
+                "was told of the next, from there on",
+                cuts(1, 1, 8, "to the end of epoch 0"),
+            ),
+        },
+        beyond=7,
+    ),
+    Story(
         3,
         "I3",
         8,
@@ -386,6 +436,23 @@ STORIES = (
             "it follows": ("led", follows(1, 2, 4, 8)),
         },
         beyond=0,
+    ),
+    Story(
+        4,
+        "I11",
+        5,
+        {
+            "committed": commits(2, 1, 8, 3),
+            "led": leads(1, 2, 8),
+            "followed": follows(3, 1, 2, 9),
+            "cut": cuts(3, 2, 5),
+        },
+        needs=("committed", "led", "cut"),
+        unless={
+            "the leader wrote": ("led", appends(1, 2, 9)),
+            "it fetched them again": ("cut", fetches(3, 1, 2, 8)),
+        },
+        beyond=4,
     ),
     Story(
         4,
@@ -532,6 +599,19 @@ STORIES = (
         beyond=5,
     ),
     Story(
+        9,
+        "I1",
+        6,
+        {"committed": commits(3, 0, 9, 1), "the last one died": awaits(2, 3)},
+        needs=("committed", "the last one died"),
+        unless={
+            "it is back": ("the last one died", starts(3)),
+            "it leads": ("the last one died", decides(3, 3, unclean=False)),
+            "two are awaited": ("the last one died", awaits(3, 1, 3)),
+        },
+        beyond=9,
+    ),
+    Story(
         10,
         "I4",
         7,
@@ -637,6 +717,22 @@ STORIES = (
         unless={
             "it was sent to the new one": ("restart", sends(2, "StopReplica", 4)),
             "it was given a role since": ("handled", follows(2, 1, 0, 5)),
+        },
+    ),
+    Story(
+        15,
+        "I5",
+        -1,
+        {
+            "sent": sends(2, "LeaderAndIsr", 4),
+            "restart": starts(2),
+            "led": leads(2, 1, 7),
+            "handled": handles(2, "LeaderAndIsr", 4, incarnation=2),
+        },
+        needs=("sent", "restart", "led", "handled"),
+        unless={
+            "it was sent to the new one": ("restart", sends(2, "LeaderAndIsr", 4)),
+            "another had it lead": ("led", handles(2, "LeaderAndIsr", 5, incarnation=2)),
         },
     ),
     Story(
