@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,8 @@ class Evidence:
     """Processes whose histories may lack lines."""
     unread: tuple[str, ...] = ()
     """Unreadable and missing evidence, which makes the verdict unknown."""
+    end_wall_ns: float = math.inf
+    """By the nodes' clock, when the final look was taken; infinite where that is not known."""
 
     @property
     def reads(self) -> tuple[HistoryEvent, ...]:
@@ -88,6 +91,11 @@ class Evidence:
     def all_looks(self) -> tuple[Look, ...]:
         """Return the looks of the run and of its end, in no promised order."""
         return self.looks if self.final_look is None else (self.final_look, *self.looks)
+
+    @property
+    def traces_to_the_end(self) -> tuple[TraceEvent, ...]:
+        """Return the events up to the final look: later ones are of the nodes' stops."""
+        return tuple(event for event in self.traces if event.ts_ns <= self.end_wall_ns)
 
     @property
     def promised(self) -> tuple[Acknowledged, ...]:
@@ -158,7 +166,16 @@ def read_evidence(folder: Path) -> Evidence:
         torn_while_alive=files.torn_while_alive,
         incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
+        end_wall_ns=end_of_run(folder, final_look),
     )
+
+
+def end_of_run(folder: Path, final_look: Look | None) -> float:
+    """Return when the final look was taken, in ns of the nodes' clock; infinity if not known."""
+    clock = read_document(CLOCK, folder, [])
+    if final_look is None or clock is None or clock.start_wall_ns is None:
+        return math.inf
+    return clock.start_wall_ns + final_look.time_ns
 
 
 def _without_offsets(promises: Promises | None) -> list[str]:

@@ -6,7 +6,6 @@ and what must be narrow is wide: seconds instead of milliseconds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from highwater_chaos.plan import Plan
 from highwater_checker.catalogue.row import Row
 from highwater_checker.requirements import PLAYED_TO_ITS_END, is_of_progress
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import CLOCK, FINAL_LOOK
+from highwater_checker.run_folder.documents import FINAL_LOOK
+from highwater_checker.run_folder.evidence import end_of_run
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.verdict import Verdict
 from highwater_core.events import TraceEvent
@@ -114,9 +114,7 @@ def _costs_progress(invariant: str) -> bool:
 
 def _until_the_end(folder: Path) -> list[TraceEvent]:
     """Return the events before the final look, in order: later ones are of the nodes' stops."""
-    look, clock, end_ns = FINAL_LOOK.read(folder), CLOCK.read(folder), math.inf
-    if look is not None and clock is not None and clock.start_wall_ns is not None:
-        end_ns = clock.start_wall_ns + look.time_ns
+    end_ns = end_of_run(folder, FINAL_LOOK.read(folder))
     events = (event for event in read_traces(folder / names.TRACE) if event.ts_ns <= end_ns)
     return sorted(events, key=lambda event: event.ts_ns)
 

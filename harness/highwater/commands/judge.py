@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.output import PROGRESS, RESULTS, print_json, printable
+from highwater.report.summary import JudgedRun, judged, summary_of
 from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
 from highwater_checker.judging import judge_run
@@ -25,19 +26,31 @@ def judge(
         list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a summary for a CI's page as Markdown.")
+    ] = False,
     all_reasons: Annotated[
         bool, typer.Option("--all", help="Print all reasons of a verdict, not the first ones.")
     ] = False,
 ) -> None:
     """Judge finished runs again, from their files alone; the folders are not changed.
 
+    --markdown has a table of all runs, and the story of each failed one's first finding.
+
     Exit code 0: every run passes; 1: one fails; 2: one is unknown.
     """
+    if as_json and as_markdown:
+        raise typer.BadParameter("--json and --markdown exclude each other")
+    runs: list[JudgedRun] = []
     verdicts: dict[Path, Verdict] = {}
     for folder in folders:
         PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
-        verdicts[folder] = judge_run(folder)
-    if as_json:
+        if as_markdown:
+            runs.append(judged(folder))
+        verdicts[folder] = runs[-1].verdict if as_markdown else judge_run(folder)
+    if as_markdown:
+        typer.echo(summary_of(runs), nl=False)
+    elif as_json:
         print_json([judged_run(folder, verdict) for folder, verdict in verdicts.items()])
     else:
         for folder, verdict in verdicts.items():

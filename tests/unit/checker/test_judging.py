@@ -17,6 +17,7 @@ from highwater_checker.history import OperationType
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look, encode_look
 from highwater_checker.run_folder.documents import (
+    CLOCK,
     EXCUSED,
     FINAL_LOOK,
     PROMISES,
@@ -25,6 +26,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
     PromisedProducer,
     PromisedTopic,
+    RunStart,
 )
 from highwater_checker.run_folder.evidence_lines import evidence_of
 from highwater_checker.run_folder.names import LOOKS
@@ -518,3 +520,19 @@ def test_of_a_simulated_run_that_never_settled_no_log_is_judged_by_a_look_amid_i
     write(run / PROMISES.name, PROMISES.encode(replace(promises, only_in_sync=True)))
     left_out = by_the_last_look - {check.check for check in judge_run(run).checks}
     assert "acknowledged records are on every replica (I1)" in left_out
+
+
+def test_what_comes_after_the_final_look_explains_nothing(run: Path) -> None:
+    """Found: when the nodes were stopped, a controller awaited the last one (row 9)."""
+    nodes = {node: replace(broker(node), preset="v3") for node in (0, 1)}
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, nodes)))
+    write(run / CLOCK.name, CLOCK.encode(RunStart(0, start_wall_ns=1_000)))
+    segment(run, 1).write_bytes(b"")
+    trace = run / "trace" / "broker-0-1.jsonl"
+    (led,) = decode_events(trace.read_bytes().splitlines())
+    detail = {"leader": 1, "isr": [1], "unclean": True}
+    for at_ns, rows in ((1_099, (10,)), (1_100, ())):
+        decided = replace(led, seq=1, ts_ns=at_ns, kind=EventKind.LEADERSHIP_DECIDED, detail=detail)
+        trace.write_bytes(b"".join(encode_event(each) + b"\n" for each in (led, decided)))
+        lost = next(each for each in judge_run(run).findings if each.invariant == "I1")
+        assert lost.rows == rows

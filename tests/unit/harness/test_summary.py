@@ -1,0 +1,106 @@
+"""Verdicts as Markdown for a CI's page: complete, bounded, and text stays text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from typer.testing import CliRunner
+
+from highwater.cli import make_app
+from highwater.report.explained import Explained
+from highwater.report.summary import MOST_CHARACTERS, MOST_LINES, MOST_TOLD, JudgedRun, summary_of
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.stories.entries import JUDGE, Entry, Note
+from highwater_checker.stories.story import Story
+from highwater_checker.verdict import Requirement, judge
+from tests.support.run_on_disk import segment, write_run
+
+HOSTILE = "a|b `x` <script>alert(1)</script> [c](http://d) **e** \x1b[31m\n# f\n```\n"
+
+
+def failed(name: str, message: str = "lost", lines: int = 1) -> JudgedRun:
+    finding = Finding("I1", message, "t", 0, 5, rows=(9,))
+    entries = tuple(Entry(number, JUDGE, Note(JUDGE, message)) for number in range(lines))
+    story = Story(entries)
+    told = Explained(1, finding, (), "what it means", story, ())
+    other = Finding("I3", message, message, 1)
+    return JudgedRun(Path(name), judge([CheckResult("c", 1, (finding, other))], []), told)
+
+
+def passed(name: str) -> JudgedRun:
+    return JudgedRun(Path(name), judge([CheckResult("c", 1, ())], []), None)
+
+
+def unknown(name: str) -> JudgedRun:
+    missed = Requirement("a leader changed", False, "never")
+    return JudgedRun(Path(name), judge([CheckResult("c", 1, ())], [missed]), None)
+
+
+def html_of(markdown: str) -> str:
+    return MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
+
+
+def test_every_run_has_a_row_and_the_headline_counts_the_verdicts() -> None:
+    text = summary_of([passed("a"), failed("b"), unknown("c"), passed("d")])
+    lines = text.splitlines()
+    assert lines[0] == "## Highwater: 1 failed, 1 unknown, 2 passed"
+    assert lines[4:8] == [
+        "| a | pass |  |",
+        "| b | fail | I1: t-0, offset 5: lost |",
+        "| c | unknown | a leader changed: never |",
+        "| d | pass |  |",
+    ]
+    assert "### I1: t-0, offset 5: lost" in lines
+    assert "highwater reproduce b" in lines
+    assert "highwater explain b" in lines
+    assert "A historical bug: The last replica in sync" in text
+
+
+def test_no_run_gives_a_headline() -> None:
+    assert summary_of([]).startswith("## Highwater: no run\n")
+
+
+def test_what_a_run_says_is_never_markdown_or_html() -> None:
+    page = html_of(summary_of([failed(HOSTILE, HOSTILE)]))
+    allowed = {"h2", "h3", "table", "thead", "tbody", "tr", "th", "td", "p", "strong", "pre"}
+    tags = set(re.findall(r"</?([a-z0-9]+)", page))
+    assert tags <= allowed | {"code", "details", "summary"}
+    assert page.count("<h2>") == page.count("<h3>") == 1
+    assert page.count("<pre>") == 2
+    first, second = re.findall(r"<table>.*?</table>", page, re.DOTALL)
+    assert len(re.findall("<td", first)) == 3
+    assert len(re.findall("<td", second)) == 2 * 3
+    assert "&lt;script&gt;" in page
+    assert "\x1b" not in page
+
+
+def test_stories_lines_and_runs_are_bounded() -> None:
+    runs = [failed(f"run-{number}", "x" * 2_000, 3 * MOST_LINES) for number in range(MOST_TOLD + 3)]
+    text = summary_of(runs)
+    assert text.count("\n### ") == MOST_TOLD
+    assert "3 more failed runs are in the table alone." in text
+    assert f"... {2 * MOST_LINES} lines before" in text
+    assert max(map(len, text.splitlines())) <= 2 * MOST_CHARACTERS
+    assert len(text) < 1024 * 1024 // 2
+
+
+@pytest.mark.parametrize(("fails", "code"), [(True, 1), (False, 0)], ids=["fails", "passes"])
+def test_the_command_prints_markdown_and_ends_with_the_verdict(
+    tmp_path: Path, fails: bool, code: int
+) -> None:
+    run = write_run(tmp_path / "run")
+    if fails:
+        segment(run, 1).write_bytes(b"")
+    result = CliRunner().invoke(make_app("judge"), ["judge", str(run), "--markdown"])
+    assert result.exit_code == code
+    assert result.stdout.startswith(f"## Highwater: 1 {'failed' if fails else 'passed'}\n")
+    assert ("See it again" in result.stdout) is fails
+
+
+def test_json_and_markdown_exclude_each_other(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    result = CliRunner().invoke(make_app("judge"), ["judge", str(run), "--markdown", "--json"])
+    assert result.exit_code == 2
