@@ -70,13 +70,30 @@ def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | No
     """
     for proposal, broker in reversed(tuple(_expansions(story))):
         adopted = _adoption(story, proposal)
-        gone = _gone_at(trace, broker, proposal.place if adopted is None else adopted.place)
-        if gone is not None and _gone_at(trace, broker, len(trace)) is gone:
+        gone = _gone_at(trace, broker, len(trace))
+        place = proposal.place if adopted is None else adopted.place
+        if gone is not None and _is_known(trace, gone, place):
             return (
                 f"leader {proposal.node} took {broker} into the ISR of epoch {proposal.epoch} "
                 f"when controller {gone.node} held it for gone: {gone.kind.value}"
             )
     return None
+
+
+def _is_known(trace: Sequence[TraceEvent], gone: TraceEvent, before: int) -> bool:
+    """Return whether the controller knew before that place what the event says.
+
+    A new controller reads who lives when it is elected, and says so when its failover ends.
+    """
+    elected: int | None = None
+    for place, event in enumerate(trace):
+        if event is gone:
+            if gone.kind is EventKind.FAILOVER_COMPLETED and elected is not None:
+                return elected < before
+            return place < before
+        if event.kind is EventKind.CONTROLLER_ELECTED and event.node == gone.node:
+            elected = place
+    return False
 
 
 def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:

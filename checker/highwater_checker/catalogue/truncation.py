@@ -113,7 +113,7 @@ def _written_apart(own: list[Seen], leaders: list[Seen]) -> Iterator[tuple[Seen,
 def _held(story: PartitionStory, node: int, before: int) -> list[Seen]:
     """Return appends whose records the node has at that place: its own, or of whom it followed.
 
-    A follower fetches from its log's end on, so it has none that its leader appended below.
+    A follower fetches from its log's end on, so it has none whose batch its leader began below.
     """
     held: list[Seen] = []
     following, fetches_from = (-1, -1), 0
@@ -121,7 +121,7 @@ def _held(story: PartitionStory, node: int, before: int) -> list[Seen]:
         if seen.place >= before:
             break
         if seen.kind is EventKind.LOG_APPENDED:
-            is_fetched = (seen.node, seen.epoch) == following and _end(seen) > fetches_from
+            is_fetched = (seen.node, seen.epoch) == following and seen.offset >= fetches_from
             if seen.node == node or is_fetched:
                 held.append(seen)
         elif seen.node == node and seen.kind in SHOWS_LOG_END:

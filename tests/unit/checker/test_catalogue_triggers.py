@@ -770,6 +770,23 @@ STORIES = (
         "L4",
         -1,
         {
+            "elected": controls(CONTROLLER, 2),
+            "led": leads(1, 1, 0),
+            "proposed": proposes(1, 1, 2),
+            "adopted": adopts(1, 1, 2),
+            "took over without it": takes_over(CONTROLLER, 1, 3),
+        },
+        needs=("elected", "proposed", "took over without it"),
+        unless={
+            "it was elected later": ("adopted", controls(CONTROLLER, 2)),
+            "it came later": ("took over without it", sees(new=(2,))),
+        },
+    ),
+    Story(
+        8,
+        "L4",
+        -1,
+        {
             "led": leads(1, 0, 0),
             "gone": sees(dead=(2,)),
             "proposed": proposes(1, 0, 2),

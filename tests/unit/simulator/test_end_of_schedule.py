@@ -87,6 +87,7 @@ def problems(
     committed_end: int | None = None,
     excuses: tuple[Excuse, ...] = (),
     lives: LivesOfRecords = ONE_LIFE,
+    stopped: tuple[int, ...] = (),
     **settings: Any,
 ) -> list[tuple[str, int]]:
     contents = {
@@ -94,7 +95,8 @@ def problems(
     }
     world: Any = SimpleNamespace(
         brokers={
-            broker: SimpleNamespace(disk=disk_with(content)) for broker, content in contents.items()
+            broker: SimpleNamespace(disk=disk_with(content), is_running=broker not in stopped)
+            for broker, content in contents.items()
         },
         zookeeper=SimpleNamespace(data=lambda _: None),
     )
@@ -147,6 +149,15 @@ def test_a_damaged_log_is_no_log_to_its_end() -> None:
     content = bytearray(log_of("ab"))
     content[-1] ^= 1
     assert problems({0: bytes(content), 1: bytes(content)}) == [("I3", -1), ("I3", -1)]
+
+
+def test_a_log_that_nobody_recovers_any_more_may_be_damaged() -> None:
+    """Found: a bit of a broker's log was flipped, and nobody started it again."""
+    content = bytearray(log_of("ab"))
+    content[-1] ^= 1
+    both = {0: bytes(content), 1: bytes(content)}
+    assert problems(both, stopped=(1,)) == [("I3", -1)]
+    assert problems({0: "ab", 1: "aX"}, stopped=(1,)) == [("I3", 1)]
 
 
 def test_an_acknowledged_record_is_at_its_offset() -> None:
