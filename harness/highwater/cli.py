@@ -10,7 +10,9 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
+from importlib import metadata
 from types import FrameType
+from typing import Annotated
 
 import typer
 
@@ -33,7 +35,7 @@ def make_app(wanted: str = "") -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_no_options)  # without one, a single command would lose its name
+    app.callback()(_options)  # without one, a single command would lose its name
     commands.add_commands(app, commands.__name__, commands.__path__, wanted)
     return app
 
@@ -63,5 +65,18 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _no_options() -> None:
-    """The command itself has no options: its commands do."""
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"highwater {metadata.version('highwater')}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options before the command's name."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from importlib import metadata
 
 import pytest
+from typer.testing import CliRunner
 
 from highwater import cli
 from highwater.errors import HarnessError
@@ -45,3 +47,8 @@ def test_exceptions_are_reported_and_never_read_as_a_failed_verdict(
         cli.main()
     assert ended.value.code == code
     assert says in capsys.readouterr().err
+
+
+def test_the_version_is_the_packages() -> None:
+    result = CliRunner().invoke(cli.make_app("down"), ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"highwater {metadata.version('highwater')}\n")
