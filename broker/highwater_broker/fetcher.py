@@ -456,8 +456,6 @@ class ReplicaFetcher:
         if result.error is not ErrorCode.NONE:
             self._back_off(followed, result.error)
             return
-        if result.end_offset < 0:
-            followed.asked_epoch = NO_EPOCH  # unknown to the leader: to the high watermark, then
         partition = followed.partition
         step = after_answer(
             self._context.toggles.truncation,
@@ -466,10 +464,14 @@ class ReplicaFetcher:
             partition.high_watermark,
             partition.log_end_offset,
         )
-        self._take_step(followed, step)
+        self._take_step(followed, step, is_known=result.end_offset >= 0)
 
     def _take_step(
-        self, followed: _Followed, step: TruncateTo | AskLeader | TruncateAndAskAgain
+        self,
+        followed: _Followed,
+        step: TruncateTo | AskLeader | TruncateAndAskAgain,
+        *,
+        is_known: bool = True,
     ) -> None:
         match step:
             case AskLeader(epoch):
@@ -479,9 +481,11 @@ class ReplicaFetcher:
                 if self._truncate(followed, offset, reason):
                     followed.asked_epoch = older_epoch
             case TruncateTo(offset):
+                asked = followed.asked_epoch
                 reason = "to the high watermark"
-                if followed.asked_epoch != NO_EPOCH:
-                    reason = f"to the end of epoch {followed.asked_epoch}"
+                if asked != NO_EPOCH:
+                    unknown = f"{reason}: its leader knows no epoch {asked}"
+                    reason = f"to the end of epoch {asked}" if is_known else unknown
                 if self._truncate(followed, offset, reason):
                     followed.phase = Phase.FETCHING
                     followed.failures = 0

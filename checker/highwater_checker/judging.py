@@ -98,7 +98,7 @@ def judge_evidence(evidence: Evidence) -> Verdict:
     found = [_without_excused(each, evidence) for each in found]
     preset = _preset_of(evidence)
     if preset is not None:
-        found = name_findings(found, evidence.traces_to_the_end, preset)
+        found = name_findings(found, evidence.traces, preset, evidence.end_wall_ns)
     if evidence.watched is not None:
         found.append(evidence.watched)
     checks = without_idle_checks(found, _reasons_to_be_idle(evidence))

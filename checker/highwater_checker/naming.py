@@ -6,6 +6,7 @@ that no row explains has no excuse.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +21,16 @@ NAMED_OF_EACH = 3
 
 
 def name_findings(
-    checks: Sequence[CheckResult], traces: Iterable[TraceEvent], preset: Preset
+    checks: Sequence[CheckResult],
+    traces: Iterable[TraceEvent],
+    preset: Preset,
+    end_ns: float = math.inf,
 ) -> list[CheckResult]:
     """Return the checks, with the rows that explain their findings in words and as numbers.
 
     traces: of all nodes, each node's in its order. Their clocks must be one, as on containers of
-    one machine.
+    one machine. end_ns: when the run ended, by that clock; later events are of the nodes' stops,
+    and explain nothing but a finding that such events show.
     """
     promises = PROMISES[preset]
     if not any(promise.rows for promise in promises.values()):
@@ -36,7 +41,9 @@ def name_findings(
     def named(finding: Finding) -> Finding:
         kind = kind_of(finding)
         seen[kind] += 1
-        return finding if seen[kind] > NAMED_OF_EACH else _named(finding, trace, promises)
+        if seen[kind] > NAMED_OF_EACH:
+            return finding
+        return _named(finding, _until(finding, trace, end_ns), promises)
 
     return [replace(check, findings=tuple(map(named, check.findings))) for check in checks]
 
@@ -54,7 +61,7 @@ def _named(
         finding.topic,
         finding.partition,
         finding.offset,
-        _until(finding, trace),
+        trace,
         promises,
     )
     if not explanations:
@@ -64,7 +71,7 @@ def _named(
     return replace(finding, message=f"{finding.message}: {said}", rows=rows)
 
 
-def _until(finding: Finding, trace: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
-    """Return the trace up to the last event that shows the finding, all of it where none does."""
+def _until(finding: Finding, trace: Sequence[TraceEvent], end_ns: float) -> Sequence[TraceEvent]:
+    """Return the trace up to the last event that shows the finding, to its end where none does."""
     shown = [place for place, event in enumerate(trace) if Traced.of(event) in finding.traced]
-    return trace[: shown[-1] + 1] if shown else trace
+    return trace[: shown[-1] + 1] if shown else [each for each in trace if each.ts_ns <= end_ns]

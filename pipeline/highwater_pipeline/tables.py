@@ -434,13 +434,10 @@ def read_tables(
     by_ranges = sum(sizes) >= RANGES_FROM_BYTES
     if are_small:
         wanted = None if run_ids is None else sorted(run_ids)
-        in_memory = {
-            table.name: spark.createDataFrame(_read_here(store, table, wanted), table.schema)
-            .coalesce(1)
-            .cache()
-            for table in TABLES
-        }
-        return Tables(in_memory, by_ranges)
+        frames = {table.name: _read_small(spark, store, table, wanted) for table in TABLES}
+        return Tables(
+            {name: frame.coalesce(1).cache() for name, frame in frames.items()}, by_ranges
+        )
     tables = Tables({table.name: read_table(spark, store, table) for table in TABLES}, by_ranges)
     return tables if run_ids is None else tables.of_runs(run_ids)
 
@@ -452,6 +449,20 @@ def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
         return spark.createDataFrame([], table.schema)
     frame = spark.read.schema(table.schema).parquet(str(folder))
     return frame.select(*table.columns)
+
+
+def _read_small(
+    spark: SparkSession, store: Path, table: Table, run_ids: Sequence[str] | None
+) -> DataFrame:
+    """Return a table that this process has read; one of an unknown version is left to Spark.
+
+    Spark reads it when its rows are asked for: then the store's version has been looked at.
+    """
+    try:
+        return spark.createDataFrame(_read_here(store, table, run_ids), table.schema)
+    except pa.ArrowException:
+        frame = read_table(spark, store, table)
+        return frame if run_ids is None else frame.where(frame["run_id"].isin(list(run_ids)))
 
 
 def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.Table:
@@ -467,5 +478,8 @@ def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.T
         format="parquet",
         partitioning=dataset.HivePartitioning(names, segment_encoding="uri"),
     )
-    wanted = None if run_ids is None else dataset.field("run_id").isin(run_ids)
-    return rows.to_table(list(table.columns), filter=wanted)
+    wanted = (
+        None if run_ids is None else dataset.field("run_id").isin(pa.array(run_ids, pa.string()))
+    )
+    found = rows.to_table(list(table.columns), filter=wanted)
+    return found if found.num_rows else schema.empty_table()

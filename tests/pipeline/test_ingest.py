@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ from highwater_pipeline.tables import (
     TABLES,
     Table,
     read_tables,
+    runs_of_other_versions,
 )
 from tests.pipeline.frames import Run, arrow_tables
 from tests.pipeline.run_folders import (
@@ -289,17 +291,40 @@ def test_sparks_jobs_ingest_the_same_rows_as_this_process(
         assert by_jobs[table.name] == rows, table.name
 
 
-@pytest.mark.parametrize("run_ids", [None, (ODD, "clean", "none of this name")], ids=str)
+def without_looks(ingested: Ingested) -> str:
+    """Return a run that has no look, though others have."""
+    names = (each.__name__ for each in BROKEN)
+    return next(name for name in names if ingested.of(name, RUNS) and not ingested.of(name, LOOKS))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [None, (ODD, "clean", "none of this name"), (without_looks,), ()],
+    ids=["all", "two", "one without looks", "none"],
+)
 def test_small_tables_have_the_rows_that_large_ones_have(
-    ingested: Ingested, spark: SparkSession, run_ids: Sequence[str] | None
+    ingested: Ingested, spark: SparkSession, wanted: Sequence[Any] | None
 ) -> None:
+    run_ids = wanted and [each(ingested) if callable(each) else each for each in wanted]
     small = rows_in(spark, ingested.store, run_ids, are_small=True)
     for table in TABLES:
         of_all = ingested.rows[table.name]
         assert small[table.name] == [
             row for row in of_all if run_ids is None or row["run_id"] in run_ids
         ], table.name
-    assert small[RUNS.name]
+
+
+def test_small_tables_of_another_version_can_be_asked_for_their_version(
+    ingested: Ingested, spark: SparkSession, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(ingested.store, store)
+    for file in (store / RECORDS.name).glob("**/*.parquet"):
+        rows = parquet.read_table(file)
+        strange = pa.array(["x"] * rows.num_rows)
+        parquet.write_table(rows.drop_columns(["offset"]).append_column("offset", strange), file)
+    tables = read_tables(spark, store, are_small=True)
+    assert runs_of_other_versions(tables) == []
 
 
 def test_a_file_from_before_a_column_came_reads_as_null_there(

@@ -12,6 +12,7 @@ from highwater_core.events import EventKind, TraceEvent
 
 _STOP_REPLICA, _LEADER_AND_ISR = "StopReplica", "LeaderAndIsr"
 _ROLES = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER)
+_ISR_WRITTEN = (EventKind.ISR_CHANGED, EventKind.ISR_WRITTEN, EventKind.LEADER_ELECTED)
 
 Command = tuple[int, int | None, str, int]
 """Broker, controller epoch, request, and the request's correlation id on the channel."""
@@ -25,7 +26,7 @@ def restart_went_unnoticed(
 ) -> str | None:
     """Row 15: no controller saw a broker's restart, or a command to its predecessor reached it.
 
-    The command is a StopReplica; a LeaderAndIsr with an ISR that is over, by which it leads; or a
+    The command is a StopReplica; a LeaderAndIsr by which it leads with an ISR that is over; or a
     ControlledShutdown, after which the controller believes that the broker shuts down.
     """
     return (
@@ -73,9 +74,11 @@ def _obeyed_for_its_predecessor(
     started: dict[int, int] = {}
     acted: set[int] = set()
     found: dict[int, str] = {}
+    isr: set[int] = set()
     for place, event in enumerate(trace):
         if event.kind is EventKind.NODE_STARTED:
             started[event.node] = place
+            acted.discard(event.node)
         elif event.kind is EventKind.COMMAND_SENT:
             sent[_command(event.detail["broker"], event)] = place
         elif event.kind is EventKind.REQUEST_HANDLED:
@@ -91,7 +94,13 @@ def _obeyed_for_its_predecessor(
         elif (event.topic, event.partition) == (topic, partition):
             if event.kind in _ROLES:
                 found.pop(event.node, None)
-            if event.kind in (EventKind.REPLICA_STOPPED, EventKind.BECAME_LEADER):
+            if event.kind in _ISR_WRITTEN:
+                isr = set(event.detail["isr"])
+            is_old = event.kind is EventKind.BECAME_LEADER and isr not in (
+                set(),
+                {*event.detail["isr"]},
+            )
+            if event.kind is EventKind.REPLICA_STOPPED or is_old:
                 acted.add(event.node)
     return next(iter(found.values()), None)
 

@@ -29,9 +29,10 @@ def last_in_sync_lost_what_it_committed_alone(
         wanted = alone.offset if offset < 0 else min(alone.offset, offset + 1)
         led = story.led_without(recovered, wanted)
         if led is not None:
+            leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
             return (
                 f"broker {recovered.node}, alone in the ISR, committed up to {alone.offset} in "
-                f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and led "
+                f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and {leads} "
                 f"epoch {led.epoch}"
             )
     return _awaits_who_is_gone(story, offset)
@@ -46,13 +47,13 @@ def _awaits_who_is_gone(story: PartitionStory, offset: int) -> str | None:
     later = (seen for seen in (*story.seen, *story.starts) if seen.place > last.place)
     if any(seen.node == awaited for seen in later):
         return None
-    for committed in story.of(EventKind.HIGH_WATERMARK_ADVANCED):
-        others = [broker for broker in committed.isr if broker != awaited]
-        if others and committed.offset > offset:
+    others = {broker for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED) for broker in seen.isr}
+    for other in sorted(others - {awaited}):
+        kept = story.surely_held(other, before=last.place)
+        if kept > offset:
             return (
                 f"broker {awaited}, the last in sync, is awaited since epoch {last.epoch} and has "
-                f"not come back; {others[0]} was in the ISR that committed up to "
-                f"{committed.offset} in epoch {committed.epoch}"
+                f"not come back; {other} has what was committed up to {kept}, and may not lead"
             )
     return None
 

@@ -65,7 +65,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I11": "an ISR member whose log goes beyond the leader's cuts what that has lost",
         },
         in_a_trace="log_recovered below where the replica's log had ended, and the replica leads "
-        "from there",
+        "from there, or nobody is elected and it alone is in sync",
         trigger=truncation.led_after_losing_its_end,
     ),
     _row(
@@ -96,8 +96,8 @@ CATALOGUE: tuple[Row, ...] = (
             "a high watermark below what is committed",
         },
         in_a_trace="became_leader with no log_appended in that epoch, or none that a log_recovered "
-        "has left; it excuses a place in a log if a follower then cut its log to the high "
-        "watermark in that epoch, as in row 1",
+        "has left; it excuses a place in a log if a follower with records of a later epoch than "
+        "all that the leader had cut its log, as in row 1, since its leader knew no such epoch",
         trigger=truncation.leads_without_having_written,
     ),
     _row(
@@ -179,7 +179,7 @@ CATALOGUE: tuple[Row, ...] = (
         },
         in_a_trace="high_watermark_advanced with the leader alone in the ISR, then its "
         "log_recovered below that, then it leads; or the last leadership_decided elects nobody, "
-        "its ISR is one broker, of which nothing is seen since, and others were in an ISR that "
+        "its ISR is one broker, of which nothing is seen since, and another still has what was "
         "committed",
         trigger=elections.last_in_sync_lost_what_it_committed_alone,
     ),

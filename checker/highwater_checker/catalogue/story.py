@@ -18,6 +18,8 @@ evidence in one sentence, or None where the trigger is not in the trace.
 """
 
 TO_HIGH_WATERMARK = "to the high watermark"
+EPOCH_UNKNOWN = f"{TO_HIGH_WATERMARK}: its leader knows no epoch"
+"""How the reason of a cut begins for which the leader was asked in vain."""
 
 SHOWS_LOG_END = frozenset(
     {

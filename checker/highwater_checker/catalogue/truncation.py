@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from highwater_checker.catalogue.story import (
+    EPOCH_UNKNOWN,
     SHOWS_LOG_END,
     TO_HIGH_WATERMARK,
     PartitionStory,
@@ -28,31 +29,36 @@ def truncated_below_committed_records(
     the command came late). A leader may commit the records after the cut, too: it goes on
     counting the log end that the follower had.
     """
-    found = _cuts_below_committed(PartitionStory(trace, topic, partition), offset)
-    return next((evidence for _, evidence in found), None)
-
-
-def _cuts_below_committed(story: PartitionStory, offset: int) -> Iterator[tuple[Seen, str]]:
-    """Yield each cut to a high watermark that lost committed records, as row 1 has it."""
+    story = PartitionStory(trace, topic, partition)
     for cut in story.of(EventKind.LOG_TRUNCATED):
-        if cut.event.detail.get("reason") != TO_HIGH_WATERMARK or not reaches(offset, cut.offset):
-            continue
-        committed = story.committed_by_others(cut)
-        if committed is None:
-            continue
-        wanted = committed.offset if offset < 0 else min(committed.offset, offset + 1)
-        evidence = (
-            f"broker {cut.node} cut its log from {cut.event.detail.get('from_offset')} to its high "
-            f"watermark {cut.offset} in epoch {cut.epoch}; leader {committed.node} had committed "
-            f"up to {committed.offset} in epoch {committed.epoch}"
-        )
-        led = story.led_without(cut, wanted)
-        if led is not None:
-            yield cut, f"{evidence}; it then led epoch {led.epoch} without having fetched it back"
-            continue
-        is_over = story.latest_epoch() > max(cut.epoch, story.latest_epoch(before=cut.place)) + 1
-        if not is_over and not story.is_back(cut, wanted):
-            yield cut, f"{evidence}; it has not fetched it back"
+        if cut.event.detail.get("reason") == TO_HIGH_WATERMARK:
+            evidence = _lost_by(story, cut, offset)
+            if evidence is not None:
+                return evidence
+    return None
+
+
+def _lost_by(story: PartitionStory, cut: Seen, offset: int) -> str | None:
+    """Return how the cut to a high watermark lost what is committed there, as row 1 has it."""
+    if not reaches(offset, cut.offset):
+        return None
+    committed = story.committed_by_others(cut)
+    if committed is None:
+        return None
+    wanted = committed.offset if offset < 0 else min(committed.offset, offset + 1)
+    evidence = (
+        f"broker {cut.node} cut its log from {cut.event.detail.get('from_offset')} to its high "
+        f"watermark {cut.offset} in epoch {cut.epoch}; leader {committed.node} had committed up to "
+        f"{committed.offset} in epoch {committed.epoch}"
+    )
+    led = story.led_without(cut, wanted)
+    if led is not None:
+        leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
+        return f"{evidence}; it then {leads} epoch {led.epoch} without having fetched it back"
+    is_over = story.latest_epoch() > max(cut.epoch, story.latest_epoch(before=cut.place)) + 1
+    if is_over or story.is_back(cut, wanted):
+        return None
+    return f"{evidence}; it has not fetched it back"
 
 
 def led_after_losing_its_end(
@@ -157,15 +163,32 @@ def leads_without_having_written(
     story = PartitionStory(trace, topic, partition)
     if offset < 0:
         for leader in _leading(story, len(trace)).values():
-            if _has_written_nothing(story, leader, len(trace)):
+            if (leader.node, leader.epoch) not in _appended(story):
                 return (
                     f"broker {leader.node} leads epoch {leader.epoch} from {leader.offset} on and "
                     f"has written nothing in it"
                 )
-    for cut, evidence in _cuts_below_committed(story, offset):
-        for leader in _leading(story, cut.place).values():
-            if leader.epoch == cut.epoch and _has_written_nothing(story, leader, cut.place):
-                return f"leader {leader.node} had written nothing in epoch {cut.epoch}: {evidence}"
+    for cut in story.of(EventKind.LOG_TRUNCATED):
+        if str(cut.event.detail.get("reason")).startswith(EPOCH_UNKNOWN):
+            evidence = _lost_by(story, cut, offset)
+            asked = _leader_without_the_epoch(story, cut)
+            if evidence is not None and asked is not None:
+                return (
+                    f"leader {asked.node} had written nothing in epoch {cut.epoch} when it was "
+                    f"asked: {evidence}"
+                )
+    return None
+
+
+def _leader_without_the_epoch(story: PartitionStory, cut: Seen) -> Seen | None:
+    """Return the leader that the follower asked, if all that it had is of an earlier epoch."""
+    asked = max((each.epoch for each in _held(story, cut.node, cut.place)), default=-1)
+    begun = [seen.place for seen in story.of(EventKind.FETCHER_STARTED) if seen.node == cut.node]
+    for leader in _leading(story, cut.place).values():
+        at = max(leader.place, *(place for place in begun if place < cut.place), -1)
+        known = max((each.epoch for each in _held(story, leader.node, at)), default=-1)
+        if leader.epoch == cut.epoch and known < asked:
+            return leader
     return None
 
 
@@ -183,16 +206,10 @@ def _leading(story: PartitionStory, before: int) -> dict[int, Seen]:
     return leading
 
 
-def _has_written_nothing(story: PartitionStory, leader: Seen, before: int) -> bool:
-    return (leader.node, leader.epoch) not in _appended(story, before)
-
-
-def _appended(story: PartitionStory, before: int) -> set[tuple[int, int]]:
+def _appended(story: PartitionStory) -> set[tuple[int, int]]:
     """Return (node, epoch) of each leader that still has the first record it appended in it."""
     starts: dict[tuple[int, int], int] = {}
     for seen in story.of(EventKind.LOG_APPENDED, EventKind.LOG_RECOVERED):
-        if seen.place >= before:
-            break
         if seen.kind is EventKind.LOG_APPENDED:
             starts.setdefault((seen.node, seen.epoch), seen.offset)
             continue

@@ -93,11 +93,6 @@ class Evidence:
         return self.looks if self.final_look is None else (self.final_look, *self.looks)
 
     @property
-    def traces_to_the_end(self) -> tuple[TraceEvent, ...]:
-        """Return the events up to the final look: later ones are of the nodes' stops."""
-        return tuple(event for event in self.traces if event.ts_ns <= self.end_wall_ns)
-
-    @property
     def promised(self) -> tuple[Acknowledged, ...]:
         """Return the acknowledgements to producers with acks=all or without promises."""
         weak = {each.client for each in self.promises.producers if each.acks != ACKS_ALL}
@@ -166,7 +161,7 @@ def read_evidence(folder: Path) -> Evidence:
         torn_while_alive=files.torn_while_alive,
         incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
-        end_wall_ns=end_of_run(folder, final_look),
+        end_wall_ns=end_of_run(folder, files.final_look),
     )
 
 

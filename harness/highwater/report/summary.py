@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +19,11 @@ MOST_TOLD = 10
 MOST_LINES = 60
 """Lines of a story, the last ones: it ends with the finding."""
 MOST_CHARACTERS = 300
-"""Of a line."""
-_SPECIAL = re.compile(r"([\\`*_\[\]~|#])")
+"""Of a line, or a cell."""
+MOST_ROWS = 500
+"""Of the table of runs. Those that did not pass come first."""
+MOST_KINDS = 20
+"""Rows of a failed run's table of findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ def judged(folder: Path) -> JudgedRun:
 def summary_of(runs: Sequence[JudgedRun]) -> str:
     """Return Markdown: a table of all runs, then each failed run's first finding and its story.
 
-    What a run's files say stays text: it is never taken for Markdown or HTML. Of many failed runs
-    MOST_TOLD are told.
+    What a run's files say stays text: it is never taken for Markdown or HTML. Tables and stories
+    are bounded, so that all of it fits a job's page.
     """
     failed = [(run, run.told) for run in runs if run.told is not None]
     lines = [f"## Highwater: {_headline(runs)}", "", *_table(runs)]
@@ -73,53 +74,68 @@ def _headline(runs: Sequence[JudgedRun]) -> str:
 def _table(runs: Sequence[JudgedRun]) -> Iterator[str]:
     yield "| run | verdict | first reason |"
     yield "| --- | --- | --- |"
-    for run in runs:
+    shown = sorted(runs, key=lambda run: run.verdict.outcome is Outcome.PASS)[:MOST_ROWS]
+    for run in shown:
         reason = next(iter(run.verdict.reasons), "")
-        yield f"| {_text(str(run.folder))} | {run.verdict.outcome.value} | {_text(reason)} |"
+        yield f"| {_cell(str(run.folder))} | {run.verdict.outcome.value} | {_cell(reason)} |"
+    if len(runs) > len(shown):
+        yield f"| ... and {len(runs) - len(shown)} more | | |"
 
 
 def _story_of(run: JudgedRun, told: Explained) -> Iterator[str]:
-    yield f"### {_text(str(told.finding))}"
+    yield f"### {_span(str(told.finding))}"
     yield ""
     if told.meaning:
-        yield f"**{told.finding.invariant}** demands: {_text(told.meaning)}"
+        yield f"{_span(told.finding.invariant)} demands: {told.meaning}"
         yield ""
     for row in CATALOGUE:
         if row.number in told.finding.rows:
-            yield f"A historical bug: {_text(row.title)} ({', '.join(row.ids)})."
+            yield f"A historical bug: {row.title} ({', '.join(row.ids)})."
             yield ""
     yield "See it again:"
     yield ""
     reproduce = f"highwater reproduce {shlex.quote(str(run.folder))}"
-    yield from _code([reproduce, command_to_explain(run.folder)])
+    yield from _code([printable(reproduce), printable(command_to_explain(run.folder))])
     yield ""
     story = list(told.story.lines())
     yield "<details><summary>What happened (the run's time in ms)</summary>"
     yield ""
     left_out = len(story) - MOST_LINES
     first = [f"... {left_out} lines before"] if left_out > 0 else []
-    yield from _code([*first, *story[-MOST_LINES:]])
+    yield from _code([*first, *map(_short, story[-MOST_LINES:])])
     yield ""
     yield "</details>"
-    kinds = kinds_of(run.verdict.findings)
     if len(run.verdict.findings) > 1:
         yield ""
-        yield "| invariant | partition | findings |"
-        yield "| --- | --- | ---: |"
-        for kind in kinds:
-            at = f"{kind.topic}-{kind.partition}" if kind.topic else ""
-            yield f"| {kind.invariant} | {_text(at)} | {kind.count} |"
+        yield from _kinds(run.verdict)
 
 
-def _text(text: str) -> str:
-    """Return the text on one line, without a meaning in Markdown or HTML."""
-    return _SPECIAL.sub(r"\\\1", html.escape(_short(text), quote=False))
+def _kinds(verdict: Verdict) -> Iterator[str]:
+    yield "| invariant | partition | findings |"
+    yield "| --- | --- | ---: |"
+    kinds = kinds_of(verdict.findings)
+    for kind in kinds[:MOST_KINDS]:
+        at = f"{kind.topic}-{kind.partition}" if kind.topic else ""
+        yield f"| {_cell(kind.invariant)} | {_cell(at)} | {kind.count} |"
+    if len(kinds) > MOST_KINDS:
+        yield f"| ... and {len(kinds) - MOST_KINDS} more | | |"
+
+
+def _cell(text: str) -> str:
+    """Return the text as code in a cell of a table."""
+    return _span(text).replace("|", "\\|")
+
+
+def _span(text: str) -> str:
+    """Return the text on one line as code: it means nothing in Markdown or HTML, names nobody."""
+    shown = _short(text).replace("`", "'")
+    return f"`{shown}`" if shown else ""
 
 
 def _code(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines as code. Each begins with a word or a time, so none ends it."""
     yield "```"
-    yield from map(_short, lines)
+    yield from lines
     yield "```"
 
 

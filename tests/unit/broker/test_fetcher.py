@@ -145,6 +145,18 @@ def test_a_follower_truncates_to_where_its_last_epoch_ends_at_the_leader(
     assert asked == ["OffsetForLeaderEpochRequest", "FetchRequest"]
 
 
+def test_a_follower_whose_leader_knows_no_such_epoch_truncates_to_its_high_watermark(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(Preset.KIP101)
+    partition = follower_with(bench, [(0, "a"), (0, "b"), (1, "x")], high_watermark=1)
+    follow(bench, partition, Leader([(3, "a"), (3, "p")], high_watermark=2), epoch=3)
+    (cut,) = bench.traced(EventKind.LOG_TRUNCATED)
+    reason = "to the high watermark: its leader knows no epoch 1"
+    assert (cut.offset, cut.detail["reason"]) == (1, reason)
+    assert values(partition) == [b"a", b"p"]
+
+
 def test_a_follower_truncates_to_its_high_watermark_without_asking_under_v3(
     make_bench: MakeBench,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from highwater_checker.catalogue.explain import explain
 from highwater_checker.catalogue.rows import CATALOGUE
+from highwater_checker.catalogue.story import EPOCH_UNKNOWN
 from highwater_core.config import INVARIANTS, PROMISES, MayBreak, Preset
 from highwater_core.events import EventKind as Kind
 from highwater_core.events import TraceEvent
@@ -442,14 +443,18 @@ STORIES = (
         "I11",
         5,
         {
+            "wrote": appends(3, 1, 9),
             "committed": commits(2, 1, 8, 3),
             "led": leads(1, 2, 8),
             "followed": follows(3, 1, 2, 9),
-            "cut": cuts(3, 2, 5),
+            "asked": fetches(3, 1, 2, 9),
+            "the leader wrote then": appends(1, 2, 9),
+            "cut": cuts(3, 2, 5, f"{EPOCH_UNKNOWN} 1"),
         },
-        needs=("committed", "led", "cut"),
+        needs=("wrote", "committed", "led", "cut"),
         unless={
-            "the leader wrote": ("led", appends(1, 2, 9)),
+            "the leader had written": ("led", appends(1, 2, 9)),
+            "the leader had the epoch": ("wrote", appends(1, 1, 8)),
             "it fetched them again": ("cut", fetches(3, 1, 2, 8)),
         },
         beyond=4,
@@ -605,6 +610,8 @@ STORIES = (
         {"committed": commits(3, 0, 9, 1), "the last one died": awaits(2, 3)},
         needs=("committed", "the last one died"),
         unless={
+            "the other has cut it": ("committed", cuts(1, 0, 2, "to the end of epoch 0")),
+            "the other has deleted it": ("committed", stops(1, deleted=True)),
             "it is back": ("the last one died", starts(3)),
             "it leads": ("the last one died", decides(3, 3, unclean=False)),
             "two are awaited": ("the last one died", awaits(3, 1, 3)),
@@ -724,13 +731,16 @@ STORIES = (
         "I5",
         -1,
         {
+            "added": adopts(2, 1, 1),
             "sent": sends(2, "LeaderAndIsr", 4),
             "restart": starts(2),
-            "led": leads(2, 1, 7),
+            "led": replace(leads(2, 1, 7), detail={"isr": [2], "high_watermark": 0}),
             "handled": handles(2, "LeaderAndIsr", 4, incarnation=2),
         },
-        needs=("sent", "restart", "led", "handled"),
+        needs=("added", "sent", "restart", "led", "handled"),
         unless={
+            "the ISR is not over": ("added", adopts(2, 1)),
+            "it died at once": ("led", starts(2, 3)),
             "it was sent to the new one": ("restart", sends(2, "LeaderAndIsr", 4)),
             "another had it lead": ("led", handles(2, "LeaderAndIsr", 5, incarnation=2)),
         },

@@ -105,6 +105,8 @@ def test_no_other_preset_lets_a_deleted_topic_lead() -> None:
 
 
 def test_two_leaders_of_one_life_are_no_known_flaw() -> None:
+    third = event(EventKind.BECAME_LEADER, 2, 0, 0, isr=(2,), high_watermark=0)
+    assert rows_of_two_leaders(OLD_LEADS, DELETED, NEW_LEADS, third) == []
     assert rows_of_two_leaders(OLD_LEADS, NEW_LEADS) == []
     assert rows_of_two_leaders(DELETED, OLD_LEADS, NEW_LEADS) == []
 

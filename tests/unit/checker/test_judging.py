@@ -536,3 +536,24 @@ def test_what_comes_after_the_final_look_explains_nothing(run: Path) -> None:
         trace.write_bytes(b"".join(encode_event(each) + b"\n" for each in (led, decided)))
         lost = next(each for each in judge_run(run).findings if each.invariant == "I1")
         assert lost.rows == rows
+
+
+def test_a_finding_that_later_events_show_is_explained_by_them(run: Path) -> None:
+    nodes = {node: replace(broker(node), preset="v3") for node in (0, 1)}
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, nodes)))
+    write(run / CLOCK.name, CLOCK.encode(RunStart(0, start_wall_ns=1_000)))
+    trace = run / "trace" / "broker-1-1.jsonl"
+    (followed,) = decode_events(trace.read_bytes().splitlines())
+    advanced = replace(
+        followed, seq=1, node=0, kind=EventKind.HIGH_WATERMARK_ADVANCED, offset=Offset(1),
+        detail={"isr": [0, 1], "log_end_offset": 1},
+    )  # fmt: skip
+    cut = replace(
+        followed, seq=1, ts_ns=1_100, kind=EventKind.LOG_TRUNCATED,
+        detail={"from_offset": 1, "high_watermark": 0, "reason": "to the high watermark"},
+    )  # fmt: skip
+    leaders = run / "trace" / "broker-0-1.jsonl"
+    leaders.write_bytes(leaders.read_bytes() + encode_event(advanced) + b"\n")
+    trace.write_bytes(b"".join(encode_event(each) + b"\n" for each in (followed, cut)))
+    found = next(each for each in judge_run(run).findings if each.invariant == "I11")
+    assert found.rows == (1,)

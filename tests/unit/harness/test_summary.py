@@ -11,23 +11,33 @@ from typer.testing import CliRunner
 
 from highwater.cli import make_app
 from highwater.report.explained import Explained
-from highwater.report.summary import MOST_CHARACTERS, MOST_LINES, MOST_TOLD, JudgedRun, summary_of
+from highwater.report.summary import (
+    MOST_CHARACTERS,
+    MOST_KINDS,
+    MOST_LINES,
+    MOST_ROWS,
+    MOST_TOLD,
+    JudgedRun,
+    summary_of,
+)
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.stories.entries import JUDGE, Entry, Note
 from highwater_checker.stories.story import Story
 from highwater_checker.verdict import Requirement, judge
 from tests.support.run_on_disk import segment, write_run
 
-HOSTILE = "a|b `x` <script>alert(1)</script> [c](http://d) **e** \x1b[31m\n# f\n```\n"
+HOSTILE = "a|b \\| `x` @y <script>alert(1)</script> [c](http://d) **e** \x1b[31m\n# f\n```\n"
 
 
-def failed(name: str, message: str = "lost", lines: int = 1) -> JudgedRun:
-    finding = Finding("I1", message, "t", 0, 5, rows=(9,))
+def failed(
+    name: str, message: str = "lost", lines: int = 1, *, invariant: str = "I1", others: int = 1
+) -> JudgedRun:
+    finding = Finding(invariant, message, "t", 0, 5, rows=(9,))
     entries = tuple(Entry(number, JUDGE, Note(JUDGE, message)) for number in range(lines))
     story = Story(entries)
     told = Explained(1, finding, (), "what it means", story, ())
-    other = Finding("I3", message, message, 1)
-    return JudgedRun(Path(name), judge([CheckResult("c", 1, (finding, other))], []), told)
+    more = (Finding("I3", message, message, number) for number in range(others))
+    return JudgedRun(Path(name), judge([CheckResult("c", 1, (finding, *more))], []), told)
 
 
 def passed(name: str) -> JudgedRun:
@@ -48,12 +58,12 @@ def test_every_run_has_a_row_and_the_headline_counts_the_verdicts() -> None:
     lines = text.splitlines()
     assert lines[0] == "## Highwater: 1 failed, 1 unknown, 2 passed"
     assert lines[4:8] == [
-        "| a | pass |  |",
-        "| b | fail | I1: t-0, offset 5: lost |",
-        "| c | unknown | a leader changed: never |",
-        "| d | pass |  |",
+        "| `b` | fail | `I1: t-0, offset 5: lost` |",
+        "| `c` | unknown | `a leader changed: never` |",
+        "| `a` | pass |  |",
+        "| `d` | pass |  |",
     ]
-    assert "### I1: t-0, offset 5: lost" in lines
+    assert "### `I1: t-0, offset 5: lost`" in lines
     assert "highwater reproduce b" in lines
     assert "highwater explain b" in lines
     assert "A historical bug: The last replica in sync" in text
@@ -64,8 +74,8 @@ def test_no_run_gives_a_headline() -> None:
 
 
 def test_what_a_run_says_is_never_markdown_or_html() -> None:
-    page = html_of(summary_of([failed(HOSTILE, HOSTILE)]))
-    allowed = {"h2", "h3", "table", "thead", "tbody", "tr", "th", "td", "p", "strong", "pre"}
+    page = html_of(summary_of([failed(HOSTILE, HOSTILE, invariant=HOSTILE)]))
+    allowed = {"h2", "h3", "table", "thead", "tbody", "tr", "th", "td", "p", "pre"}
     tags = set(re.findall(r"</?([a-z0-9]+)", page))
     assert tags <= allowed | {"code", "details", "summary"}
     assert page.count("<h2>") == page.count("<h3>") == 1
@@ -74,17 +84,30 @@ def test_what_a_run_says_is_never_markdown_or_html() -> None:
     assert len(re.findall("<td", first)) == 3
     assert len(re.findall("<td", second)) == 2 * 3
     assert "&lt;script&gt;" in page
+    without_code = re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL)
+    assert "script" not in without_code
+    assert "@y" not in without_code
     assert "\x1b" not in page
 
 
 def test_stories_lines_and_runs_are_bounded() -> None:
-    runs = [failed(f"run-{number}", "x" * 2_000, 3 * MOST_LINES) for number in range(MOST_TOLD + 3)]
+    count = MOST_TOLD + 3
+    runs = [failed(f"run-{n}", "x" * 2_000, 3 * MOST_LINES, others=900) for n in range(count)]
+    runs += [passed("r" * 250 + str(number)) for number in range(6_000)]
     text = summary_of(runs)
+    assert f"| ... and {901 - MOST_KINDS} more | | |" in text
+    assert f"| ... and {6_000 + count - MOST_ROWS} more | | |" in text
+    assert text.count("judge           ! ") == MOST_TOLD * MOST_LINES
     assert text.count("\n### ") == MOST_TOLD
     assert "3 more failed runs are in the table alone." in text
     assert f"... {2 * MOST_LINES} lines before" in text
-    assert max(map(len, text.splitlines())) <= 2 * MOST_CHARACTERS
+    assert max(map(len, text.splitlines())) <= 3 * MOST_CHARACTERS
     assert len(text) < 1024 * 1024 // 2
+
+
+def test_a_command_is_never_cut() -> None:
+    folder = "/runs/" + "x" * 2 * MOST_CHARACTERS
+    assert f"highwater reproduce {folder}\n" in summary_of([failed(folder)])
 
 
 @pytest.mark.parametrize(("fails", "code"), [(True, 1), (False, 0)], ids=["fails", "passes"])
