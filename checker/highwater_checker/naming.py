@@ -7,6 +7,7 @@ that no row explains has no excuse.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,8 @@ def name_findings(
     promises = PROMISES[preset]
     if not any(promise.rows for promise in promises.values()):
         return list(checks)
-    trace = sorted(traces, key=lambda event: event.ts_ns)
+    trace = sorted(traces, key=_at_ns)
+    to_the_end = trace[: bisect_right(trace, end_ns, key=_at_ns)]
     seen: Counter[tuple[str, str, int]] = Counter()
 
     def named(finding: Finding) -> Finding:
@@ -43,7 +45,7 @@ def name_findings(
         seen[kind] += 1
         if seen[kind] > NAMED_OF_EACH:
             return finding
-        return _named(finding, _until(finding, trace, end_ns), promises)
+        return _named(finding, _until(finding, trace) or to_the_end, promises)
 
     return [replace(check, findings=tuple(map(named, check.findings))) for check in checks]
 
@@ -71,7 +73,11 @@ def _named(
     return replace(finding, message=f"{finding.message}: {said}", rows=rows)
 
 
-def _until(finding: Finding, trace: Sequence[TraceEvent], end_ns: float) -> Sequence[TraceEvent]:
-    """Return the trace up to the last event that shows the finding, to its end where none does."""
+def _until(finding: Finding, trace: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
+    """Return the trace up to the last event that shows the finding, nothing where none does."""
     shown = [place for place, event in enumerate(trace) if Traced.of(event) in finding.traced]
-    return trace[: shown[-1] + 1] if shown else [each for each in trace if each.ts_ns <= end_ns]
+    return trace[: shown[-1] + 1] if shown else ()
+
+
+def _at_ns(event: TraceEvent) -> int:
+    return event.ts_ns

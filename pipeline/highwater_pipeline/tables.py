@@ -402,10 +402,7 @@ class Tables:
         """Return the tables with the rows of these runs only."""
         wanted = sorted(run_ids)
         return Tables(
-            {
-                name: frame.where(frame["run_id"].isin(wanted))
-                for name, frame in self.frames.items()
-            },
+            {name: _of_runs(frame, wanted) for name, frame in self.frames.items()},
             self.by_ranges,
         )
 
@@ -462,7 +459,11 @@ def _read_small(
         return spark.createDataFrame(_read_here(store, table, run_ids), table.schema)
     except pa.ArrowException:
         frame = read_table(spark, store, table)
-        return frame if run_ids is None else frame.where(frame["run_id"].isin(list(run_ids)))
+        return frame if run_ids is None else _of_runs(frame, run_ids)
+
+
+def _of_runs(frame: DataFrame, run_ids: Sequence[str]) -> DataFrame:
+    return frame.where(frame["run_id"].isin(list(run_ids)))
 
 
 def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.Table:
@@ -478,8 +479,8 @@ def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.T
         format="parquet",
         partitioning=dataset.HivePartitioning(names, segment_encoding="uri"),
     )
-    wanted = (
-        None if run_ids is None else dataset.field("run_id").isin(pa.array(run_ids, pa.string()))
-    )
+    wanted = None
+    if run_ids is not None:
+        wanted = dataset.field("run_id").isin(pa.array(run_ids, pa.string()))
     found = rows.to_table(list(table.columns), filter=wanted)
     return found if found.num_rows else schema.empty_table()

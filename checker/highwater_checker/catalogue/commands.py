@@ -96,11 +96,9 @@ def _obeyed_for_its_predecessor(
                 found.pop(event.node, None)
             if event.kind in _ISR_WRITTEN:
                 isr = set(event.detail["isr"])
-            is_old = event.kind is EventKind.BECAME_LEADER and isr not in (
-                set(),
-                {*event.detail["isr"]},
-            )
-            if event.kind is EventKind.REPLICA_STOPPED or is_old:
+            leads = event.kind is EventKind.BECAME_LEADER
+            has_old_isr = leads and bool(isr) and isr != set(event.detail["isr"])
+            if event.kind is EventKind.REPLICA_STOPPED or has_old_isr:
                 acted.add(event.node)
     return next(iter(found.values()), None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highwater_checker.catalogue.story import PartitionStory, Seen, reaches
+from highwater_checker.catalogue.story import PartitionStory, Seen, leads, reaches
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import NO_LEADER
 
@@ -29,11 +29,10 @@ def last_in_sync_lost_what_it_committed_alone(
         wanted = alone.offset if offset < 0 else min(alone.offset, offset + 1)
         led = story.led_without(recovered, wanted)
         if led is not None:
-            leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
             return (
                 f"broker {recovered.node}, alone in the ISR, committed up to {alone.offset} in "
-                f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and {leads} "
-                f"epoch {led.epoch}"
+                f"epoch {alone.epoch}, came back from a crash with {recovered.offset} and "
+                f"{leads(led)}"
             )
     return _awaits_who_is_gone(story, offset)
 
@@ -50,7 +49,7 @@ def _awaits_who_is_gone(story: PartitionStory, offset: int) -> str | None:
     others = {broker for seen in story.of(EventKind.HIGH_WATERMARK_ADVANCED) for broker in seen.isr}
     for other in sorted(others - {awaited}):
         kept = story.surely_held(other, before=last.place)
-        if kept > offset:
+        if kept > max(offset, 0):
             return (
                 f"broker {awaited}, the last in sync, is awaited since epoch {last.epoch} and has "
                 f"not come back; {other} has what was committed up to {kept}, and may not lead"

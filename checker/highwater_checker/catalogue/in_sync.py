@@ -70,7 +70,7 @@ def _dead_member(trace: Sequence[TraceEvent], story: PartitionStory) -> str | No
     """
     for proposal, broker in reversed(tuple(_expansions(story))):
         adopted = _adoption(story, proposal)
-        gone = _gone_at(trace, broker, len(trace))
+        gone = _gone(trace, broker)
         place = proposal.place if adopted is None else adopted.place
         if gone is not None and _is_known(trace, gone, place):
             return (
@@ -96,13 +96,13 @@ def _is_known(trace: Sequence[TraceEvent], gone: TraceEvent, before: int) -> boo
     return False
 
 
-def _gone_at(trace: Sequence[TraceEvent], broker: int, before: int) -> TraceEvent | None:
+def _gone(trace: Sequence[TraceEvent], broker: int) -> TraceEvent | None:
     """Return the event since which the controller believes the broker gone, None if it does not.
 
     It removes the broker from ISRs at that event; a new controller, when its failover ends.
     """
     gone: TraceEvent | None = None
-    for event in trace[:before]:
+    for event in trace:
         if event.kind is EventKind.SHUTDOWN_BEGUN and event.detail["broker"] == broker:
             gone = event
         elif event.kind is EventKind.BROKERS_CHANGED:

@@ -270,9 +270,9 @@ CATALOGUE: tuple[Row, ...] = (
             "I5": "the restarted leader commits by an ISR that its earlier incarnation has changed",
         },
         in_a_trace="broker_registered by a later incarnation, no brokers_changed that names it "
-        "and no controller_elected since; or replica_stopped by a StopReplica, or became_leader by "
-        "a LeaderAndIsr (request_handled), whose command_sent is before the broker's node_started, "
-        "and no role since; or "
+        "and no controller_elected since; or replica_stopped by a StopReplica, or became_leader "
+        "with another ISR than the last written one by a LeaderAndIsr (request_handled), whose "
+        "command_sent is before the broker's node_started, and no role since; or "
         "shutdown_begun with a broker_epoch before the broker's last broker_registered, no "
         "brokers_changed that names it and no controller_elected since",
         trigger=commands.restart_went_unnoticed,

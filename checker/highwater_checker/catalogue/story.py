@@ -271,6 +271,12 @@ class PartitionStory:
         return None
 
 
+def leads(led: Seen) -> str:
+    """Return in words what led_without found: the node led, or it alone is to."""
+    did = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
+    return f"{did} epoch {led.epoch}"
+
+
 def _deletes(seen: Seen) -> bool:
     return seen.kind is EventKind.REPLICA_STOPPED and bool(seen.event.detail.get("deleted"))
 

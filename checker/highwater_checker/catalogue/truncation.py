@@ -14,6 +14,7 @@ from highwater_checker.catalogue.story import (
     TO_HIGH_WATERMARK,
     PartitionStory,
     Seen,
+    leads,
     reaches,
 )
 from highwater_core.events import EventKind, TraceEvent
@@ -53,8 +54,7 @@ def _lost_by(story: PartitionStory, cut: Seen, offset: int) -> str | None:
     )
     led = story.led_without(cut, wanted)
     if led is not None:
-        leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
-        return f"{evidence}; it then {leads} epoch {led.epoch} without having fetched it back"
+        return f"{evidence}; it then {leads(led)} without having fetched it back"
     is_over = story.latest_epoch() > max(cut.epoch, story.latest_epoch(before=cut.place)) + 1
     if is_over or story.is_back(cut, wanted):
         return None
@@ -73,10 +73,9 @@ def led_after_losing_its_end(
         wanted = held if offset < 0 else min(held, offset + 1)
         led = story.led_without(recovered, wanted)
         if led is not None:
-            leads = "led" if led.kind is EventKind.BECAME_LEADER else "is to lead"
             return (
                 f"broker {recovered.node} held offsets up to {held}, came back from a crash with "
-                f"{recovered.offset} and {leads} epoch {led.epoch} from there"
+                f"{recovered.offset} and {leads(led)} from there"
             )
     return None
 
@@ -162,30 +161,33 @@ def leads_without_having_written(
     """
     story = PartitionStory(trace, topic, partition)
     if offset < 0:
+        appended = _appended(story)
         for leader in _leading(story, len(trace)).values():
-            if (leader.node, leader.epoch) not in _appended(story):
+            if (leader.node, leader.epoch) not in appended:
                 return (
                     f"broker {leader.node} leads epoch {leader.epoch} from {leader.offset} on and "
                     f"has written nothing in it"
                 )
     for cut in story.of(EventKind.LOG_TRUNCATED):
-        if str(cut.event.detail.get("reason")).startswith(EPOCH_UNKNOWN):
-            evidence = _lost_by(story, cut, offset)
-            asked = _leader_without_the_epoch(story, cut)
-            if evidence is not None and asked is not None:
-                return (
-                    f"leader {asked.node} had written nothing in epoch {cut.epoch} when it was "
-                    f"asked: {evidence}"
-                )
+        if not str(cut.event.detail.get("reason")).startswith(EPOCH_UNKNOWN):
+            continue
+        evidence = _lost_by(story, cut, offset)
+        asked = None if evidence is None else _leader_without_the_epoch(story, cut)
+        if asked is not None:
+            return (
+                f"leader {asked.node} had written nothing in epoch {cut.epoch} when it was asked: "
+                f"{evidence}"
+            )
     return None
 
 
 def _leader_without_the_epoch(story: PartitionStory, cut: Seen) -> Seen | None:
     """Return the leader that the follower asked, if all that it had is of an earlier epoch."""
     asked = max((each.epoch for each in _held(story, cut.node, cut.place)), default=-1)
-    begun = [seen.place for seen in story.of(EventKind.FETCHER_STARTED) if seen.node == cut.node]
+    fetchers = [seen for seen in story.of(EventKind.FETCHER_STARTED) if seen.node == cut.node]
+    begun = [seen.place for seen in fetchers if seen.place < cut.place]
     for leader in _leading(story, cut.place).values():
-        at = max(leader.place, *(place for place in begun if place < cut.place), -1)
+        at = max(leader.place, *begun[-1:])
         known = max((each.epoch for each in _held(story, leader.node, at)), default=-1)
         if leader.epoch == cut.epoch and known < asked:
             return leader

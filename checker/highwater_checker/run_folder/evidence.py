@@ -167,10 +167,16 @@ def read_evidence(folder: Path) -> Evidence:
 
 def end_of_run(folder: Path, final_look: Look | None) -> float:
     """Return when the final look was taken, in ns of the nodes' clock; infinity if not known."""
-    clock = read_document(CLOCK, folder, [])
-    if final_look is None or clock is None or clock.start_wall_ns is None:
+    start_wall_ns = start_of_run(folder)
+    if final_look is None or start_wall_ns is None:
         return math.inf
-    return clock.start_wall_ns + final_look.time_ns
+    return start_wall_ns + final_look.time_ns
+
+
+def start_of_run(folder: Path) -> int | None:
+    """Return the run's start by the nodes' clock, ns since 1970; None where it is not known."""
+    clock = read_document(CLOCK, folder, [])
+    return None if clock is None else clock.start_wall_ns
 
 
 def _without_offsets(promises: Promises | None) -> list[str]:

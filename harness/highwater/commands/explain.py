@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from highwater.output import PROGRESS, print_json, printable
-from highwater.report.explained import explain_finding
+from highwater.report.explained import judge_and_explain
 from highwater.report.explained_text import (
     explained_json,
     print_explained,
@@ -17,8 +17,6 @@ from highwater.report.explained_text import (
     print_other_findings,
 )
 from highwater.report.verdict_text import print_outcome
-from highwater_checker.judging import judge_evidence
-from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import EXIT_CODES
 
 
@@ -37,9 +35,7 @@ def explain(
     Exit code as of `highwater judge`: 0 the run passes, 1 it fails, 2 it is unknown.
     """
     PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
-    evidence = read_evidence(folder)
-    verdict = judge_evidence(evidence)
-    explained = explain_finding(folder, evidence, verdict, finding) if verdict.findings else None
+    verdict, explained = judge_and_explain(folder, finding)
     if as_json:
         print_json(explained_json(verdict, explained))
     elif explained is None:

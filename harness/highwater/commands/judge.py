@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.output import PROGRESS, RESULTS, print_json, printable
-from highwater.report.summary import JudgedRun, judged, summary_of
+from highwater.report.summary import MOST_TOLD, ToldRun, judged, summary_of
 from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
-from highwater_checker.judging import judge_run
 from highwater_checker.verdict import EXIT_CODES, Verdict, worst_of
 
 
@@ -41,15 +40,14 @@ def judge(
     """
     if as_json and as_markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")
-    runs: list[JudgedRun] = []
-    verdicts: dict[Path, Verdict] = {}
+    runs: dict[Path, ToldRun] = {}
     for folder in folders:
         PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
-        if as_markdown:
-            runs.append(judged(folder))
-        verdicts[folder] = runs[-1].verdict if as_markdown else judge_run(folder)
+        told = sum(run.told is not None for run in runs.values())
+        runs[folder] = judged(folder, is_told=as_markdown and told < MOST_TOLD)
+    verdicts = {folder: run.verdict for folder, run in runs.items()}
     if as_markdown:
-        typer.echo(summary_of(runs), nl=False)
+        typer.echo(summary_of([*runs.values()]), nl=False)
     elif as_json:
         print_json([judged_run(folder, verdict) for folder, verdict in verdicts.items()])
     else:

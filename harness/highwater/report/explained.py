@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.errors import HarnessError
-from highwater.report.happenings import entries_of_run, start_of
+from highwater.report.happenings import entries_of_run
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL
+from highwater_checker.judging import judge_evidence
 from highwater_checker.meanings import meaning_of
 from highwater_checker.naming import kind_of
-from highwater_checker.run_folder.evidence import Evidence
+from highwater_checker.run_folder.evidence import Evidence, read_evidence, start_of_run
 from highwater_checker.run_folder.evidence_lines import EvidenceLine, evidence_of
 from highwater_checker.stories.entries import JUDGE, Entry, Note
 from highwater_checker.stories.finding_story import Subject, story_of_finding
@@ -67,6 +68,19 @@ def command_to_explain(folder: Path) -> str:
     return f"highwater explain {shlex.quote(str(folder))}"
 
 
+def judge_and_explain(folder: Path, number: int = 1) -> tuple[Verdict, Explained | None]:
+    """Judge the run of the folder; explain the finding of that number, None without findings.
+
+    Raises:
+        HarnessError: there are findings, and none of that number.
+    """
+    evidence = read_evidence(folder)
+    verdict = judge_evidence(evidence)
+    if not verdict.findings:
+        return verdict, None
+    return verdict, explain_finding(folder, evidence, verdict, number)
+
+
 def explain_finding(
     folder: Path, evidence: Evidence, verdict: Verdict, number: int = 1
 ) -> Explained:
@@ -85,7 +99,7 @@ def explain_finding(
     same = [each for each in findings if each != finding and _is_of_one_record(each, finding)]
     told = (finding, *same[:MOST_ALSO])
     at = TopicPartition(finding.topic, finding.partition) if finding.partition >= 0 else None
-    start_wall_ns = start_of(folder)
+    start_wall_ns = start_of_run(folder)
     has_clock = start_wall_ns is not None
     entries = entries_of_run(folder, start_wall_ns, evidence, at, told)
     about = Subject(at, {event for each in told for event in each.traced}, _is_of_group(finding))

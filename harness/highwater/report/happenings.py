@@ -13,7 +13,6 @@ from highwater_chaos.words import say_fault
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL, SEND, HistoryEvent, OperationType
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import CLOCK, BadDocument
 from highwater_checker.run_folder.evidence import Evidence
 from highwater_checker.run_folder.files import read_whole
 from highwater_checker.run_folder.intents import Intent, Phase
@@ -34,15 +33,6 @@ _SAID = {
 _ANY_PARTITION = -1
 """Of a send that failed before its client had chosen a partition."""
 _ENDS_ITS_NODE = (f.Kill, f.PowerLoss)
-
-
-def start_of(folder: Path) -> int | None:
-    """Return the run's start by the nodes' clock, ns since 1970; None where it is not known."""
-    try:
-        clock = CLOCK.read(folder)
-    except BadDocument:
-        return None
-    return None if clock is None else clock.start_wall_ns
 
 
 def entries_of_run(

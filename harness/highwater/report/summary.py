@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.output import printable
-from highwater.report.explained import Explained, command_to_explain, explain_finding, kinds_of
+from highwater.report.explained import Explained, command_to_explain, judge_and_explain, kinds_of
 from highwater_checker.catalogue.rows import CATALOGUE
-from highwater_checker.judging import judge_evidence
-from highwater_checker.run_folder.evidence import read_evidence
-from highwater_checker.verdict import Outcome, Verdict
+from highwater_checker.judging import judge_run
+from highwater_checker.verdict import WORST_FIRST, Outcome, Verdict
 
 MOST_TOLD = 10
 """Failed runs of which the story is told: a job's page on GitHub takes 1 MiB."""
@@ -21,68 +21,64 @@ MOST_LINES = 60
 MOST_CHARACTERS = 300
 """Of a line, or a cell."""
 MOST_ROWS = 500
-"""Of the table of runs. Those that did not pass come first."""
+"""Of the table of runs. Failed runs come first, then unknown ones."""
 MOST_KINDS = 20
 """Rows of a failed run's table of findings."""
+_WORDS = {Outcome.FAIL: "failed", Outcome.UNKNOWN: "unknown", Outcome.PASS: "passed"}
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedRun:
+class ToldRun:
     """A run's folder as the user named it, its verdict, and its first finding as a story."""
 
     folder: Path
     verdict: Verdict
     told: Explained | None
+    """None without findings, and of a run that is in the table alone."""
 
 
-def judged(folder: Path) -> JudgedRun:
-    """Judge the run of the folder, and explain its first finding, if it has one."""
-    evidence = read_evidence(folder)
-    verdict = judge_evidence(evidence)
-    told = explain_finding(folder, evidence, verdict) if verdict.findings else None
-    return JudgedRun(folder, verdict, told)
+def judged(folder: Path, *, is_told: bool) -> ToldRun:
+    """Judge the run of the folder; with is_told, explain its first finding, if it has one."""
+    if is_told:
+        return ToldRun(folder, *judge_and_explain(folder))
+    return ToldRun(folder, judge_run(folder), None)
 
 
-def summary_of(runs: Sequence[JudgedRun]) -> str:
+def summary_of(runs: Sequence[ToldRun]) -> str:
     """Return Markdown: a table of all runs, then each failed run's first finding and its story.
 
     What a run's files say stays text: it is never taken for Markdown or HTML. Tables and stories
     are bounded, so that all of it fits a job's page.
     """
-    failed = [(run, run.told) for run in runs if run.told is not None]
-    lines = [f"## Highwater: {_headline(runs)}", "", *_table(runs)]
-    for run, told in failed[:MOST_TOLD]:
-        lines += ["", *_story_of(run, told)]
-    if len(failed) > MOST_TOLD:
-        lines += ["", f"{len(failed) - MOST_TOLD} more failed runs are in the table alone."]
+    told = [(run, run.told) for run in runs if run.told is not None][:MOST_TOLD]
+    lines = [f"## Highwater: {_headline(runs)}", "", *_table_of_runs(runs)]
+    for run, explained in told:
+        lines += ["", *_story_of(run, explained)]
+    not_told = sum(bool(run.verdict.findings) for run in runs) - len(told)
+    if not_told:
+        lines += ["", f"{not_told} more failed runs are in the table alone."]
     return "\n".join(lines) + "\n"
 
 
-def _headline(runs: Sequence[JudgedRun]) -> str:
-    counts = [
-        f"{count} {word}"
-        for outcome, word in (
-            (Outcome.FAIL, "failed"),
-            (Outcome.UNKNOWN, "unknown"),
-            (Outcome.PASS, "passed"),
+def _headline(runs: Sequence[ToldRun]) -> str:
+    counts = Counter(run.verdict.outcome for run in runs)
+    words = [f"{counts[each]} {_WORDS[each]}" for each in WORST_FIRST if each in counts]
+    return ", ".join(words) or "no run"
+
+
+def _table_of_runs(runs: Sequence[ToldRun]) -> Iterator[str]:
+    rows = [
+        (
+            _cell(str(run.folder)),
+            run.verdict.outcome.value,
+            _cell(next(iter(run.verdict.reasons), "")),
         )
-        if (count := sum(run.verdict.outcome is outcome for run in runs))
+        for run in sorted(runs, key=lambda run: WORST_FIRST.index(run.verdict.outcome))
     ]
-    return ", ".join(counts) or "no run"
+    return _table(("run", "verdict", "first reason"), "| --- | --- | --- |", rows, MOST_ROWS)
 
 
-def _table(runs: Sequence[JudgedRun]) -> Iterator[str]:
-    yield "| run | verdict | first reason |"
-    yield "| --- | --- | --- |"
-    shown = sorted(runs, key=lambda run: run.verdict.outcome is Outcome.PASS)[:MOST_ROWS]
-    for run in shown:
-        reason = next(iter(run.verdict.reasons), "")
-        yield f"| {_cell(str(run.folder))} | {run.verdict.outcome.value} | {_cell(reason)} |"
-    if len(runs) > len(shown):
-        yield f"| ... and {len(runs) - len(shown)} more | | |"
-
-
-def _story_of(run: JudgedRun, told: Explained) -> Iterator[str]:
+def _story_of(run: ToldRun, told: Explained) -> Iterator[str]:
     yield f"### {_span(str(told.finding))}"
     yield ""
     if told.meaning:
@@ -107,18 +103,31 @@ def _story_of(run: JudgedRun, told: Explained) -> Iterator[str]:
     yield "</details>"
     if len(run.verdict.findings) > 1:
         yield ""
-        yield from _kinds(run.verdict)
+        yield from _table_of_kinds(run.verdict)
 
 
-def _kinds(verdict: Verdict) -> Iterator[str]:
-    yield "| invariant | partition | findings |"
-    yield "| --- | --- | ---: |"
-    kinds = kinds_of(verdict.findings)
-    for kind in kinds[:MOST_KINDS]:
-        at = f"{kind.topic}-{kind.partition}" if kind.topic else ""
-        yield f"| {_cell(kind.invariant)} | {_cell(at)} | {kind.count} |"
-    if len(kinds) > MOST_KINDS:
-        yield f"| ... and {len(kinds) - MOST_KINDS} more | | |"
+def _table_of_kinds(verdict: Verdict) -> Iterator[str]:
+    rows = [
+        (
+            _cell(kind.invariant),
+            _cell(f"{kind.topic}-{kind.partition}" if kind.topic else ""),
+            str(kind.count),
+        )
+        for kind in kinds_of(verdict.findings)
+    ]
+    return _table(("invariant", "partition", "findings"), "| --- | --- | ---: |", rows, MOST_KINDS)
+
+
+def _table(
+    head: Sequence[str], alignment: str, rows: Sequence[Sequence[str]], most: int
+) -> Iterator[str]:
+    """Yield the table's lines: its first rows, and how many more there are."""
+    yield f"| {' | '.join(head)} |"
+    yield alignment
+    for cells in rows[:most]:
+        yield f"| {' | '.join(cells)} |"
+    if len(rows) > most:
+        yield f"| ... and {len(rows) - most} more | | |"
 
 
 def _cell(text: str) -> str:

@@ -606,6 +606,14 @@ STORIES = (
     Story(
         9,
         "I1",
+        -1,
+        {"committed": commits(3, 0, 9, 1), "the last one died": awaits(2, 3)},
+        needs=("committed", "the last one died"),
+        unless={"the other has nothing": ("committed", stops(1, deleted=True))},
+    ),
+    Story(
+        9,
+        "I1",
         6,
         {"committed": commits(3, 0, 9, 1), "the last one died": awaits(2, 3)},
         needs=("committed", "the last one died"),

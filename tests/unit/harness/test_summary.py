@@ -17,7 +17,8 @@ from highwater.report.summary import (
     MOST_LINES,
     MOST_ROWS,
     MOST_TOLD,
-    JudgedRun,
+    ToldRun,
+    judged,
     summary_of,
 )
 from highwater_checker.finding import CheckResult, Finding
@@ -31,22 +32,22 @@ HOSTILE = "a|b \\| `x` @y <script>alert(1)</script> [c](http://d) **e** \x1b[31m
 
 def failed(
     name: str, message: str = "lost", lines: int = 1, *, invariant: str = "I1", others: int = 1
-) -> JudgedRun:
+) -> ToldRun:
     finding = Finding(invariant, message, "t", 0, 5, rows=(9,))
     entries = tuple(Entry(number, JUDGE, Note(JUDGE, message)) for number in range(lines))
     story = Story(entries)
     told = Explained(1, finding, (), "what it means", story, ())
     more = (Finding("I3", message, message, number) for number in range(others))
-    return JudgedRun(Path(name), judge([CheckResult("c", 1, (finding, *more))], []), told)
+    return ToldRun(Path(name), judge([CheckResult("c", 1, (finding, *more))], []), told)
 
 
-def passed(name: str) -> JudgedRun:
-    return JudgedRun(Path(name), judge([CheckResult("c", 1, ())], []), None)
+def passed(name: str) -> ToldRun:
+    return ToldRun(Path(name), judge([CheckResult("c", 1, ())], []), None)
 
 
-def unknown(name: str) -> JudgedRun:
+def unknown(name: str) -> ToldRun:
     missed = Requirement("a leader changed", False, "never")
-    return JudgedRun(Path(name), judge([CheckResult("c", 1, ())], [missed]), None)
+    return ToldRun(Path(name), judge([CheckResult("c", 1, ())], [missed]), None)
 
 
 def html_of(markdown: str) -> str:
@@ -103,6 +104,22 @@ def test_stories_lines_and_runs_are_bounded() -> None:
     assert f"... {2 * MOST_LINES} lines before" in text
     assert max(map(len, text.splitlines())) <= 3 * MOST_CHARACTERS
     assert len(text) < 1024 * 1024 // 2
+
+
+def test_failed_runs_are_never_crowded_out_of_the_table() -> None:
+    runs = [*(unknown(f"u{number}") for number in range(MOST_ROWS)), failed("last")]
+    assert "| `last` | fail |" in summary_of(runs)
+
+
+def test_no_more_stories_are_made_than_are_shown(tmp_path: Path) -> None:
+    """Found: each story of a thousand failed runs was in memory, a megabyte each."""
+    run = write_run(tmp_path / "run")
+    segment(run, 1).write_bytes(b"")
+    assert judged(run, is_told=True).told is not None
+    alone = judged(run, is_told=False)
+    assert alone.told is None
+    assert alone.verdict == judged(run, is_told=True).verdict
+    assert "1 more failed runs are in the table alone." in summary_of([alone])
 
 
 def test_a_command_is_never_cut() -> None:
