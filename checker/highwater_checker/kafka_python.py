@@ -9,10 +9,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import CorruptRecordError
     from kafka.record import MemoryRecords, MemoryRecordsBuilder
-    from kafka.record.default_records import DefaultRecordBatch
+    from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 __all__ = [
     "CorruptRecordError",
+    "DefaultRecord",
     "DefaultRecordBatch",
     "MemoryRecords",
     "MemoryRecordsBuilder",

@@ -14,6 +14,7 @@ from pathlib import Path
 from highwater_checker.compression import CannotUnpack, unpacked
 from highwater_checker.kafka_python import (
     CorruptRecordError,
+    DefaultRecord,
     DefaultRecordBatch,
     MemoryRecords,
 )
@@ -47,7 +48,12 @@ class Batch:
     def records(
         self, *, at_every_offset: bool = False
     ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-        """Yield (offset, key, value) of each record, ascending.
+        """Yield (offset, key, value) of each record; otherwise like whole_records."""
+        for record in self.whole_records(at_every_offset=at_every_offset):
+            yield record.offset, record.key, record.value
+
+    def whole_records(self, *, at_every_offset: bool = False) -> Iterator[DefaultRecord]:
+        """Yield each record with its timestamp and headers, ascending by offset.
 
         at_every_offset: whether each offset must have a record, as in a log that is not compacted.
 
@@ -63,7 +69,7 @@ class Batch:
                     if not is_due or record.offset >= self.next_offset:
                         raise UnreadableRecords(f"{self}: a record at {record.offset}")
                     due = record.offset + 1
-                    yield record.offset, record.key, record.value
+                    yield record
         except _UNDECODABLE as error:
             what = f"batch at {self.base_offset}: {_in_words(error)}"
             raise UnreadableRecords(what) from error
@@ -147,7 +153,7 @@ def batches_in(
     for number, (name, data) in enumerate(found):
         later = [_base_offset(each) for each, _ in found[number + 1 :]]
         end = batches[-1].next_offset if batches else 0
-        own = list(_batches_of(name, data))
+        own = list(batches_of(name, data))
         if is_compacted and _base_offset(name) < end and end in later:
             continue
         _check_name(name, own, end, is_compacted=is_compacted)
@@ -188,7 +194,12 @@ def _base_offset(name: str) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-def _batches_of(name: str, data: bytes) -> Iterator[Batch]:
+def batches_of(name: str, data: bytes) -> Iterator[Batch]:
+    """Yield the batches of one segment's content, in their order, up to the first damage.
+
+    Raises:
+        DamagedLog: the bytes from there on are no whole, valid batch.
+    """
     position = 0
     while position < len(data):
         if len(data) - position < _LENGTH.size:

@@ -41,11 +41,7 @@ class RunFolder:
     def create(cls, root: Path, run_id: str) -> RunFolder:
         """Make runs/<run_id> and point runs/latest to it."""
         folder = cls(root / run_id)
-        latest = root / "latest"
-        staged = root / f".latest-{os.getpid()}"
-        staged.unlink(missing_ok=True)
-        staged.symlink_to(run_id)
-        staged.replace(latest)
+        point_latest_to(root, run_id)
         return folder
 
     @property
@@ -68,6 +64,18 @@ class RunFolder:
             file.flush()
             os.fsync(file.fileno())
         return path
+
+
+def point_latest_to(root: Path, run_id: str | None) -> None:
+    """Let root/latest be a link to that run's folder; without a run there is no link."""
+    latest = root / "latest"
+    if run_id is None:
+        latest.unlink(missing_ok=True)
+        return
+    staged = root / f".latest-{os.getpid()}"
+    staged.unlink(missing_ok=True)
+    staged.symlink_to(run_id)
+    staged.replace(latest)
 
 
 def new_run_id(kind: str) -> str:

@@ -1,0 +1,181 @@
+"""The folders of runs below one folder: what each was, its stored verdict, and its size."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from highwater.run_folder import TEST
+from highwater.runs.plans.running import WorldName
+from highwater.runs.reproducing import world_of
+from highwater_checker.run_folder.documents import (
+    BUILD,
+    PLAN,
+    PROMISES,
+    TOPOLOGY,
+    VERDICT,
+    BadDocument,
+)
+from highwater_checker.run_folder.files import text_of
+from highwater_checker.verdict import Outcome
+
+_MOMENT = re.compile(r"-(\d{8}-\d{6})-[0-9a-f]{4}$")
+_MARKS = (TOPOLOGY.name, PLAN.name, PROMISES.name, VERDICT.name)
+"""A folder with one of these is a run's."""
+
+
+class _Titled(msgspec.Struct):
+    """The fields of a plan, of any format, by which a reader knows it again."""
+
+    seed: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A run's folder. Unknown fields are "".
+
+    begun_ms: since 1970: by the run's id, else by its folder's oldest file.
+    changed_ms: since 1970: when something in the folder changed last.
+    what: the title or seed of its plan, or the name of its test.
+    outcome: of its stored verdict; None of a run that was interrupted, or goes on.
+    reason: the verdict's first one.
+    """
+
+    path: Path
+    begun_ms: int
+    changed_ms: int
+    world: WorldName
+    preset: str
+    what: str
+    outcome: Outcome | None
+    reason: str
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        return text_of(self.path.name)
+
+
+def kept_runs(folder: Path) -> list[KeptRun]:
+    """Return the runs right below the folder, the newest first; `latest`, a link, is none.
+
+    Other folders, as of soaks and campaigns, are left out.
+    """
+    found = [_kept(path) for path in folder.iterdir() if _is_run(path)]
+    return sorted(found, key=lambda run: (run.begun_ms, run.name), reverse=True)
+
+
+def _is_run(path: Path) -> bool:
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return any((path / name).is_file() for name in _MARKS)
+
+
+def _kept(path: Path) -> KeptRun:
+    stats = [each.lstat() for each in path.rglob("*") if each.is_file()]
+    changes_ms = [round(each.st_mtime * 1000) for each in stats]
+    outcome, reason = _verdict_of(path)
+    return KeptRun(
+        path=path,
+        begun_ms=_begun_ms(path.name) or min(changes_ms),
+        changed_ms=max(changes_ms),
+        world=WorldName.DOCKER if (path / BUILD.name).exists() else world_of(path)[0],
+        preset=_preset_of(path),
+        what=_what_was_run(path),
+        outcome=outcome,
+        reason=reason,
+        size_bytes=sum(each.st_size for each in stats),
+    )
+
+
+def _begun_ms(run_id: str) -> int | None:
+    found = _MOMENT.search(run_id)
+    if found is None:
+        return None
+    try:
+        at = datetime.strptime(found[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return round(at.timestamp() * 1000)
+
+
+def _verdict_of(path: Path) -> tuple[Outcome | None, str]:
+    try:
+        verdict = VERDICT.read(path)
+    except BadDocument as why:
+        return None, str(why)
+    if verdict is None:
+        return None, ""
+    return verdict.outcome, next(iter(verdict.reasons), "")
+
+
+def _preset_of(path: Path) -> str:
+    try:
+        topology = TOPOLOGY.read(path)
+    except BadDocument:
+        return ""
+    return "" if topology is None or topology.preset is None else topology.preset
+
+
+def _what_was_run(path: Path) -> str:
+    try:
+        plan = PLAN.read(path)
+        if plan is not None:
+            titled = msgspec.json.decode(plan, type=_Titled)
+            seed = "" if titled.seed is None else f"seed {titled.seed}"
+            return titled.title or seed
+        test = path / TEST
+        return test.read_text(encoding="utf-8", errors="replace").strip() if test.exists() else ""
+    except (BadDocument, msgspec.DecodeError, OSError):
+        return ""
+
+
+def chosen(
+    runs: Iterable[KeptRun],
+    *,
+    outcomes: Collection[Outcome | None] = (),
+    older_than_ms: int = 0,
+    now_ms: int = 0,
+    named: str = "",
+) -> list[KeptRun]:
+    """Return the runs with one of the outcomes that began so long ago, in their order.
+
+    outcomes: None among them stands for runs without a verdict; none at all: every run.
+    named: part of their name, or of what was run.
+    """
+    return [
+        run
+        for run in runs
+        if (not outcomes or run.outcome in outcomes)
+        and run.begun_ms <= now_ms - older_than_ms
+        and (named in run.name or named in run.what)
+    ]
+
+
+def removable(
+    runs: Sequence[KeptRun],
+    picked: Sequence[KeptRun],
+    *,
+    keep: int,
+    up: Collection[str],
+    quiet_before_ms: int,
+) -> list[KeptRun]:
+    """Return those of the picked runs that may go, in their order.
+
+    Never the newest `keep` of all runs, those whose cluster is up, and those without a verdict in
+    which something changed after quiet_before_ms: they may be going on.
+    """
+    newest = {run.name for run in runs[:keep]}
+    return [
+        run
+        for run in picked
+        if run.name not in newest
+        and run.name not in up
+        and (run.outcome is not None or run.changed_ms < quiet_before_ms)
+    ]
