@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -44,9 +44,16 @@ class RunFolder:
         point_latest_to(root, run_id)
         return folder
 
+    @classmethod
+    def existing(cls, path: Path) -> Self:
+        """Return the folder of a run that is over."""
+        folder = cls.__new__(cls)
+        folder.path = path
+        return folder
+
     @property
     def run_id(self) -> str:
-        return self.path.name
+        return self.path.resolve().name
 
     def write_json(self, name: str, content: Any) -> Path:
         """Write a value (dataclasses too) as indented JSON."""

@@ -6,15 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from highwater.report.faults_in_run import fault_in, intents_in
 from highwater_chaos import faults as f
-from highwater_chaos.words import say_fault
 from highwater_checker.finding import Finding
 from highwater_checker.history import POLL, SEND, HistoryEvent, OperationType
-from highwater_checker.run_folder import names
 from highwater_checker.run_folder.evidence import Evidence
-from highwater_checker.run_folder.files import read_whole
 from highwater_checker.run_folder.intents import Intent, Phase
 from highwater_checker.stories.entries import PLAN, STARTED, Entry, Note
 from highwater_checker.stories.story import CLIENTS
@@ -61,7 +57,7 @@ def entries_of_run(
     last: list[Entry] = []
     if start_wall_ns is not None:
         happened += _of_clients(evidence, at, findings)
-        for ends_its_node, entry in _of_faults(_intents_in(folder)):
+        for ends_its_node, entry in _of_faults(intents_in(folder)):
             (last if ends_its_node else first).append(entry)
     return sorted([*first, *happened, *last], key=lambda entry: entry.at_ns)
 
@@ -111,28 +107,6 @@ def _of_operation(event: HistoryEvent) -> Entry:
 # ---------------------------------------------------------------- faults
 
 
-class _AnyFault(msgspec.Struct, frozen=True):
-    """A fault of any version: its kind."""
-
-    fault: str
-
-
-def _intents_in(folder: Path) -> list[Intent[Any]]:
-    """Return the run's faults, without the lines that are damaged."""
-    try:
-        lines = read_whole(folder / names.INTENTS).split(b"\n")
-    except OSError:
-        return []
-    decoder = msgspec.json.Decoder(Intent[Any])
-    found: list[Intent[Any]] = []
-    for line in lines:
-        try:
-            found.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-    return found
-
-
 def _of_faults(intents: Sequence[Intent[Any]]) -> Iterator[tuple[bool, Entry]]:
     """Yield whether the fault ends its node, and each phase that a story tells.
 
@@ -150,7 +124,7 @@ def _of_faults(intents: Sequence[Intent[Any]]) -> Iterator[tuple[bool, Entry]]:
             continue
         if each.phase is Phase.REVERTING and reverted.get(each.number) == each.at_ns:
             continue
-        fault, text = _fault_of(first.fault)
+        fault, text = fault_in(first.fault)
         detail: dict[str, object] = {} if each.node is None else {"on": each.node}
         if each.why:
             detail["why"] = each.why
@@ -159,17 +133,3 @@ def _of_faults(intents: Sequence[Intent[Any]]) -> Iterator[tuple[bool, Entry]]:
             isinstance(fault, _ENDS_ITS_NODE) and each.phase is Phase.ACTING,
             Entry(at_ns, PLAN, Note(PLAN, f"{said}: {text}", detail)),
         )
-
-
-def _fault_of(told: object) -> tuple[f.Fault | None, str]:
-    """Return the fault and its words; of a kind that this version does not know its name alone."""
-    try:
-        fault: f.Fault = msgspec.convert(told, f.Fault)
-    except msgspec.ValidationError:
-        pass
-    else:
-        return fault, say_fault(fault)
-    try:
-        return None, msgspec.convert(told, _AnyFault).fault
-    except msgspec.ValidationError:
-        return None, "a fault that cannot be read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
@@ -32,14 +33,20 @@ class Again:
     """How a run is seen again.
 
     folder: the run's, as the harness was given it, and as a shell takes it.
+    seed: of its plan, None without one: then `test` is the name of the test, or "".
     """
 
     folder: str
     is_virtual: bool
-    seed: int
+    seed: int | None
     preset: str
     planted: str
     commit: str
+    test: str = ""
+
+    @property
+    def test_in_a_shell(self) -> str:
+        return shlex.quote(self.test)
 
     @property
     def world(self) -> str:

@@ -12,9 +12,8 @@ import msgspec
 
 from highwater.run_folder import TEST
 from highwater.runs.plans.running import WorldName
-from highwater.runs.reproducing import world_of
+from highwater.runs.reporting import was_on_containers
 from highwater_checker.run_folder.documents import (
-    BUILD,
     PLAN,
     PROMISES,
     TOPOLOGY,
@@ -85,7 +84,7 @@ def _kept(path: Path) -> KeptRun:
         path=path,
         begun_ms=_begun_ms(path.name) or min(changes_ms),
         changed_ms=max(changes_ms),
-        world=WorldName.DOCKER if (path / BUILD.name).exists() else world_of(path)[0],
+        world=WorldName.DOCKER if was_on_containers(path) else WorldName.SIM,
         preset=_preset_of(path),
         what=_what_was_run(path),
         outcome=outcome,

@@ -55,7 +55,7 @@ def read_finished(folder: Path) -> Finished:
         raise HarnessError(str(error)) from error
     verdict = judge_run(folder)
     if build is None:
-        world, guessed = world_of(folder)
+        world, guessed = _world_of(folder)
         return Finished(plan, world, ClientKind.OWN, "", verdict, guessed)
     known = build.client in set(ClientKind)
     client = ClientKind(build.client) if known else ClientKind.OWN
@@ -63,7 +63,7 @@ def read_finished(folder: Path) -> Finished:
     return Finished(plan, WorldName.DOCKER, client, build.commit, verdict, guessed)
 
 
-def world_of(folder: Path) -> tuple[WorldName, tuple[str, ...]]:
+def _world_of(folder: Path) -> tuple[WorldName, tuple[str, ...]]:
     """Return the world of a run without build.json, and a note where that is a guess."""
     if (folder / ZNODES.name).exists():
         why = f"that run has no {BUILD.name}: by its {ZNODES.name} it was on containers"

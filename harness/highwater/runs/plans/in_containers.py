@@ -21,7 +21,6 @@ from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
 from highwater.report.observation import Change
-from highwater.report.picture import Fault
 from highwater.report.screen import Screen, cluster_table
 from highwater.run_folder import RunFolder
 from highwater.runs.build import write_build
@@ -153,7 +152,6 @@ class _Run:
         self._load: LoadProcess | None = None
         self._requirements: list[Requirement] = []
         self._steps: list[StepDone] = []
-        self._healed_s: float | None = None
         self._looks: list[Look] = []
         self._final_look = Look(0, {})
         self._begin_s = 0.0
@@ -196,7 +194,6 @@ class _Run:
             faults.get_ready(step.do for step in self._plan.steps)
             self._do_steps(load, faults)
             self._said("all is healed")
-            self._healed_s = self._now_s()
         finally:
             problems = faults.heal_all()
             strange = faults.strange_start_of_zookeeper()
@@ -302,7 +299,7 @@ class _Run:
             swapped = out_of_order(self._steps)
             self._require("the steps acted in the order of their times", not swapped, swapped)
         session_timeout_ms = self._cluster.topology.session_timeout_ms
-        changes, required = takeovers(
+        required = takeovers(
             self._plan, self._steps, self._looks, round(self._begin_s * 1e9), session_timeout_ms
         )
         self._requirements += required
@@ -310,15 +307,7 @@ class _Run:
         folder.write(FINAL_LOOK, self._final_look)
         folder.write(STEPS, tuple(done.outcome() for done in self._steps))
         steps = tuple(str(each) for each in self._steps)
-        return conclude(folder, self._plan, False, list(self._marks()), changes, notes, steps)
-
-    def _marks(self) -> Iterator[Fault]:
-        """Yield the faults and the times at which they acted."""
-        for done in self._steps:
-            if done.acted_ms is not None:
-                yield Fault(self._begin_s + done.acted_ms / 1000, done.deed)
-        if self._healed_s is not None:
-            yield Fault(self._healed_s, "all is healed")
+        return conclude(folder, False, notes, steps)
 
     # ------------------------------------------------------------ helpers
 

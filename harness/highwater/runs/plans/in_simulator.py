@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
-from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.leader_changes import LeaderChange, takeovers
+from highwater.runs.plans.leader_changes import takeovers
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
@@ -67,19 +66,6 @@ def check_simulated(plan: Plan) -> None:
     bug_of(plan)
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    """A plan's run whose evidence is in its folder.
-
-    marks: faults and their times.
-    changes: the leader changes that had to happen.
-    """
-
-    result: RunResult
-    marks: list[Fault]
-    changes: list[LeaderChange]
-
-
 def run_in_simulator(
     plan: Plan, folder: RunFolder, screen: Screen, ended: Ended | None = None
 ) -> PlanResult:
@@ -91,17 +77,16 @@ def run_in_simulator(
         NoSuchBug, PlantsNothing: its nodes cannot have that bug.
     """
     bug = bug_of(plan)
-    simulated = simulate(plan, folder, screen, bug)
+    result = simulate(plan, folder, screen, bug)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
-    steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(simulated.result))
-    marks, changes = simulated.marks, simulated.changes
-    concluded = conclude(folder, plan, True, marks, changes, notes, steps)
+    steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(result))
+    concluded = conclude(folder, True, notes, steps)
     if ended is not None:
-        ended(simulated.result, concluded.verdict)
+        ended(result, concluded.verdict)
     return concluded
 
 
-def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulated:
+def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> RunResult:
     """Run the plan with that planted bug, "" for none, and write the judge's evidence."""
     write_plan(folder, plan)
 
@@ -120,12 +105,12 @@ def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> Simulat
     write_looks(folder, observer.looks)
     begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
     done = _steps_done(result)
-    changes, required = takeovers(plan, done, observer.looks, begin_ns, session_timeout_ms)
+    required = takeovers(plan, done, observer.looks, begin_ns, session_timeout_ms)
     missed = [StepDone(step, missed=why) for step, why in steps_missed(result)]
     folder.write(STEPS, tuple(each.outcome() for each in (*done, *missed)))
     folder.write(REQUIREMENTS, (*requirements_of(result), *required))
     _write_evidence(folder, result)
-    return Simulated(result, observer.marks, changes)
+    return result
 
 
 def _steps_done(result: RunResult) -> list[StepDone]:

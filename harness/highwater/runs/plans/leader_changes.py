@@ -64,8 +64,8 @@ def takeovers(
     looks: Sequence[Look],
     begin_ns: int,
     session_timeout_ms: int,
-) -> tuple[list[LeaderChange], list[Requirement]]:
-    """Return the leader changes that the run must show, and its requirements about takeovers.
+) -> list[Requirement]:
+    """Return the run's requirements about takeovers.
 
     The plan may require a least number of them. The arguments are those of leader_changes.
     """
@@ -77,7 +77,7 @@ def takeovers(
         judged = len({id(change.done) for change in changes}) + len(of_controllers)
         name = f"{least} takeovers could be judged"
         required.append(Requirement(name, judged >= least, f"{judged} could"))
-    return changes, required
+    return required
 
 
 def leader_changes(

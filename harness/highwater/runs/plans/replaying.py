@@ -96,9 +96,9 @@ def replay(plan: Plan, bug: str = "") -> Replayed:
     """
     planted = bug_of(plan, bug)
     with TemporaryDirectory(prefix="highwater-replay-") as folder, _silent() as screen:
-        simulated = simulate(plan, RunFolder(Path(folder)), screen, planted)
+        result = simulate(plan, RunFolder(Path(folder)), screen, planted)
         verdict = judge_run(Path(folder))
-    return Replayed(simulated.result, find(simulated.result), verdict, planted)
+    return Replayed(result, find(result), verdict, planted)
 
 
 def _silent() -> Screen:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from highwater.report.observation import changes_between
-from highwater.report.picture import Fault
 from highwater.report.screen import Screen
 from highwater.runs.simulated_evidence import look_at
 from highwater_chaos.plan import Step
@@ -30,8 +29,6 @@ class SimulatedObserver:
         self._next_ns = 0
         self._entries_read = 0
         self.looks: list[Look] = []
-        self.marks: list[Fault] = []
-        """The faults, and the violations."""
 
     def _after_event(self) -> None:
         if self._judge is not None:
@@ -54,9 +51,8 @@ class SimulatedObserver:
         entries = self._world.trace.entries
         for entry in entries[self._entries_read :]:
             if isinstance(entry.event, Note) and entry.who in ("plan", "oracle"):
-                mark = Fault(entry.at_ns / 1e9, self._say(entry.event))
-                self.marks.append(mark)
-                self._screen.say(mark.text, time_s=mark.time_s, style="bold")
+                text = self._say(entry.event)
+                self._screen.say(text, time_s=entry.at_ns / 1e9, style="bold")
         self._entries_read = len(entries)
 
     def _say(self, note: Note) -> str:

@@ -1,0 +1,40 @@
+"""`highwater report`: the pages of finished runs, from the files in their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from highwater.errors import HarnessError
+from highwater.output import PROGRESS, printable
+from highwater.runs.reporting import PAGE, report_run
+from highwater_checker.verdict import EXIT_CODES, worst_of
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(report)
+
+
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
+    ],
+) -> None:
+    """Write the page, picture and JUnit file of finished runs anew, from their files alone.
+
+    Also of runs that were interrupted. Exit code as of `highwater judge`: 0 every run passes, 1 one
+    fails, 2 one is unknown.
+    """
+    outcomes = []
+    for folder in folders:
+        PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
+        try:
+            verdict = report_run(folder)
+        except OSError as error:
+            raise HarnessError(f"{folder}: {error.strerror or error}") from error
+        outcomes.append(verdict.outcome)
+        typer.echo(f"{verdict.outcome.value} {printable(str(folder / PAGE))}")
+    raise typer.Exit(EXIT_CODES[worst_of(outcomes)])

@@ -1,0 +1,160 @@
+"""Writes a finished run's picture and pages from the files in its folder alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from highwater.checkout import commit_here
+from highwater.cluster.topology import Topology
+from highwater.report.failover import Gap
+from highwater.report.faults_in_run import FaultSpan, fault_spans
+from highwater.report.page import Again, write_report
+from highwater.report.picture import Fault, RunPicture, draw
+from highwater.run_folder import TEST, RunFolder
+from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.schedule import StepDone
+from highwater_chaos import faults as f
+from highwater_chaos.plan import BadPlan, Plan, Step, decode_plan
+from highwater_checker.judging import judge_evidence
+from highwater_checker.looks import leaderships
+from highwater_checker.run_folder.documents import (
+    BUILD,
+    PLAN,
+    TOPOLOGY,
+    ZNODES,
+    RunBuild,
+    RunTopology,
+)
+from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.run_folder.files import may_be_there, text_of
+from highwater_checker.run_folder.small_files import read_document
+from highwater_checker.verdict import Verdict
+from highwater_core.ids import TopicPartition
+
+PICTURE = "run.png"
+PAGE = "report.html"
+_MS = 1_000_000
+
+
+def was_on_containers(folder: Path) -> bool:
+    """Return whether the run was on containers, which leave a build or ZooKeeper's tree."""
+    return may_be_there(folder / BUILD.name) or may_be_there(folder / ZNODES.name)
+
+
+def report_run(path: Path) -> Verdict:
+    """Judge the run of the folder, write its picture, page and JUnit file, and return the verdict.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    evidence = read_evidence(path)
+    verdict = judge_evidence(evidence)
+    write_pages(RunFolder.existing(path), evidence, verdict)
+    return verdict
+
+
+def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tuple[Gap, ...]:
+    """Write the run's picture, page and JUnit file; return the pauses by changes of leaders."""
+    spans = fault_spans(folder.path)
+    plan = _plan_of(folder.path)
+    topology = read_document(TOPOLOGY, folder.path, []) or RunTopology()
+    gaps = tuple(_gaps(evidence, spans, topology))
+    marks = [Fault(span.begin_ns / 1e9, span.deed) for span in spans]
+    where = "on containers" if was_on_containers(folder.path) else "in virtual time"
+    preset = "" if topology.preset is None else f", preset {topology.preset}"
+    draw(
+        RunPicture(
+            title=f"Highwater {text_of(folder.run_id)}{preset}, {where}: {verdict.outcome.value}",
+            topic_partition=_shown_partition(plan, evidence, verdict),
+            looks=evidence.looks,
+            acknowledged=evidence.sends.acknowledged,
+            faults=marks,
+            gaps=gaps,
+        ),
+        folder.path / PICTURE,
+    )
+    again = _again(folder.path, plan, topology)
+    write_report(folder, verdict, gaps, marks, evidence, again)
+    return gaps
+
+
+def _plan_of(folder: Path) -> Plan | None:
+    raw = read_document(PLAN, folder, [])
+    if raw is None:
+        return None
+    try:
+        return decode_plan(bytes(raw))
+    except BadPlan:  # of a later version, or damaged
+        return None
+
+
+def _shown_partition(plan: Plan | None, evidence: Evidence, verdict: Verdict) -> TopicPartition:
+    """Return the partition of the first finding that has one, else the plan's, else the first."""
+    for finding in verdict.findings:
+        if finding.topic and finding.partition >= 0:
+            return TopicPartition(finding.topic, finding.partition)
+    if plan is not None and plan.workload.topics:
+        return TopicPartition(plan.workload.topics[0].name, 0)
+    for topic in evidence.promises.topics:
+        return TopicPartition(topic.name, 0)
+    led = (at for look in evidence.looks for at in leaderships(look))
+    return next(led, TopicPartition("t", 0))
+
+
+def _gaps(evidence: Evidence, spans: Sequence[FaultSpan], topology: RunTopology) -> Iterator[Gap]:
+    """Yield, for each fault that must have changed a leader, the pause without acknowledgements."""
+    end_ms = evidence.looks[-1].time_ns // _MS if evidence.looks else 0
+    steps = [_step_of(span, span.fault) for span in spans if span.fault is not None]
+    timeout_ms = _session_timeout_ms(topology)
+    for change in leader_changes(steps, evidence.looks, 0, timeout_ms, end_ms):
+        gap = change.gap(evidence.sends.acknowledged)
+        if gap is not None:
+            yield gap
+
+
+def _step_of(span: FaultSpan, fault: f.Fault) -> StepDone:
+    """Return the fault as a step of a plan whose time is the run's, and that lasted as it did."""
+    if span.end_ns is not None and hasattr(fault, "for_ms"):
+        fault = msgspec.structs.replace(fault, for_ms=(span.end_ns - span.begin_ns) // _MS)
+    begin_ms = span.begin_ns // _MS
+    return StepDone(
+        Step(begin_ms, fault), begin_ms, begin_ms, begin_ms, begin_ms, span.node, span.proof, ""
+    )
+
+
+def _session_timeout_ms(topology: RunTopology) -> int:
+    """Return the longest session timeout of the run's nodes."""
+    if topology.session_timeout_ms is not None:
+        return topology.session_timeout_ms
+    settings = topology.broker_settings, topology.controller_settings
+    known = [each.get("session_timeout_ms") for each in settings]
+    return max(
+        (each for each in known if isinstance(each, int)), default=Topology().session_timeout_ms
+    )
+
+
+def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:
+    build = read_document(BUILD, folder, [])
+    is_virtual = not was_on_containers(folder)
+    commit = commit_here() if build is None and is_virtual else (build or RunBuild()).commit
+    return Again(
+        folder=shlex.quote(text_of(folder)),
+        is_virtual=is_virtual,
+        seed=None if plan is None else plan.seed,
+        preset=topology.preset or "",
+        planted="" if plan is None else plan.planted,
+        commit=commit,
+        test=_test_of(folder) if plan is None else "",
+    )
+
+
+def _test_of(folder: Path) -> str:
+    """Return the name of the test whose cluster it was, "" of another run."""
+    try:
+        return (folder / TEST).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
