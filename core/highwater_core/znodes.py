@@ -73,7 +73,8 @@ _HOST = re.compile(HOST_PATTERN)
 Id = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
 """A node's id or a partition's number, as wide as the protocols carry it."""
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX)]
-RaisableEpoch = Annotated[int, msgspec.Meta(ge=0, le=_INT32_MAX - 1)]
+MAX_LEADER_EPOCH = _INT32_MAX - 1
+RaisableEpoch = Annotated[int, msgspec.Meta(ge=0, le=MAX_LEADER_EPOCH)]
 """An epoch that can still be raised by one within the protocols' range."""
 Replicas = Annotated[list[Id], msgspec.Meta(max_length=MAX_REPLICAS)]
 Leader = Annotated[int, msgspec.Meta(ge=NO_LEADER, le=_INT32_MAX)]

@@ -12,7 +12,7 @@ from highwater_broker.current_session import CurrentSession
 from highwater_broker.first_design.told_once import ToldOnce
 from highwater_core.ids import BrokerEpoch, NodeId, TopicPartition
 from highwater_core.messages import BrokerEndpoints
-from highwater_core.ports import NoNode
+from highwater_core.ports import NoNode, Stat
 from highwater_core.reassignments import NOT_REASSIGNED
 from highwater_core.topic_names import find_name_fault
 from highwater_core.topic_znode import Reassignment, TopicContent, decode_topic
@@ -29,10 +29,14 @@ from highwater_core.znodes import (
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A topic's znode, with the version in which it was read, or written by this broker."""
+    """A topic's znode, as it was read, or written by this broker.
+
+    mzxid: ZooKeeper's number of the transaction that wrote it last.
+    """
 
     content: TopicContent
     node_version: int
+    mzxid: int
 
 
 class ClusterView:
@@ -81,9 +85,9 @@ class ClusterView:
 
     # ------------------------------------------------------------ this broker's own deeds
 
-    def wrote_topic(self, name: str, content: TopicContent, node_version: int) -> None:
+    def wrote_topic(self, name: str, content: TopicContent, stat: Stat) -> None:
         """Know what this broker has written; its watch tells of it, and of later writes, too."""
-        self._topics[name] = KnownTopic(content, node_version)
+        self._topics[name] = KnownTopic(content, stat.node_version, stat.mzxid)
 
     def closed(self, at: TopicPartition) -> None:
         """Take this broker's replica as closed until the topic is read again."""
@@ -135,7 +139,9 @@ class ClusterView:
             self._topics.pop(topic, None)
             return list(before)
         try:
-            self._topics[topic] = KnownTopic(decode_topic(data, topic), stat.node_version)
+            self._topics[topic] = KnownTopic(
+                decode_topic(data, topic), stat.node_version, stat.mzxid
+            )
         except MalformedZnode as fault:
             self._told.tell(path, str(fault), stat.mzxid)
         left = frozenset(self.partitions_of(topic))

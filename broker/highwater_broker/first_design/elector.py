@@ -15,7 +15,7 @@ from highwater_broker.first_design.cluster_view import ClusterView
 from highwater_broker.first_design.commands import OwnCommands, deleted, metadata_of
 from highwater_broker.first_design.leader_paths import LeaderPaths, Written
 from highwater_broker.first_design.moves import ReplicaMoves
-from highwater_broker.first_design.queues import StateChangeQueues
+from highwater_broker.first_design.queues import QueuedRequest, StateChangeQueues
 from highwater_broker.first_design.take_overs import TakeOvers
 from highwater_broker.first_design.told_once import ToldOnce
 from highwater_broker.first_design.work import (
@@ -34,6 +34,7 @@ from highwater_broker.first_design.work import (
 )
 from highwater_broker.logic.first_design import (
     NotReplicaForPartition,
+    ReplicaIsAssigned,
     StartFacts,
     Step,
     catching_up,
@@ -41,6 +42,7 @@ from highwater_broker.logic.first_design import (
     may_lead_unclean,
     may_run,
     start_replica,
+    strangers,
 )
 from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
 from highwater_broker.partition import Partition
@@ -55,6 +57,7 @@ from highwater_core.first_design_znodes import (
 from highwater_core.ids import NO_EPOCH, TopicPartition
 from highwater_core.messages import PartitionMetadata
 from highwater_core.ports import CoordinationError, CoordinationEvent
+from highwater_core.znodes import MAX_LEADER_EPOCH, partition_state_path
 
 RETRY_MS = 500
 REFUSED_RETRY_MS = 1_000
@@ -212,31 +215,24 @@ class Elector:
         Later requests for the partition of a refused one wait for it.
         """
         held: dict[TopicPartition, None] = {}
-        for name in await self._queues.names(self._me, watch=True):
-            request = await self._queues.read(self._me, name)
-            if request is not None and request.topic_partition in held:
+        for name in await self._queues.pending(self._me):
+            found = await self._queues.read(self._me, name)
+            if found is not None and found.request.topic_partition in held:
                 continue
-            if request is None or await self._take_request(request):
+            if found is None or await self._take_request(found):
                 await self._queues.drop(self._me, name)
             else:
-                held[request.topic_partition] = None
+                held[found.request.topic_partition] = None
         if held:
             self._again_later(RequestsAgain())
 
-    async def _take_request(self, request: StateChangeRequest) -> bool:
-        """Carry one request out; return whether it is done with."""
-        at = request.topic_partition
-        if request.change is StateChange.CLOSE_REPLICA:
-            self._forget([at])
-            error = await self._commands.close(at, request.leader_epoch)
-            is_done = error is not ErrorCode.KAFKA_STORAGE_ERROR
-            if self._me in self._view.replicas_of(at):
-                self._view.closed(at)
-                if is_done:  # the topic was read before its deletion or move, or after another
-                    self._work.add(TopicAgain(at.topic))
-            return is_done
+    async def _take_request(self, found: QueuedRequest) -> bool:
+        """Carry one request out, or refuse it; return whether it is done with."""
+        at = found.request.topic_partition
         is_new_topic = not self._view.partitions_of(at.topic)
         await self._read_assignment(at.topic)
+        if found.request.change is StateChange.CLOSE_REPLICA:
+            return await self._close(at, found)
         if is_new_topic:
             self._work.add(TopicAgain(at.topic))  # clients are told of its other partitions too
         if self._me in self._view.replicas_of(at):
@@ -245,6 +241,27 @@ class Elector:
         else:
             self._refuse(at, "start-replica", NotReplicaForPartition.__name__)
         return True
+
+    async def _close(self, at: TopicPartition, found: QueuedRequest) -> bool:
+        """Delete the replica; return False where the disk did not.
+
+        Brokers send the request with the transaction that deletes the topic, or takes the broker
+        out of its assignment. One that is sent while the broker is assigned is refused: the records
+        of a leader, or of a member of the ISR, would be lost.
+        """
+        is_assigned = self._me in self._view.replicas_of(at)
+        known = self._view.topic(at.topic)
+        if is_assigned and known is not None and known.mzxid < found.czxid:
+            self._refuse(at, found.request.change, ReplicaIsAssigned.__name__)
+            return True
+        self._forget([at])
+        error = await self._commands.close(at, found.request.leader_epoch)
+        is_done = error is not ErrorCode.KAFKA_STORAGE_ERROR
+        if is_assigned:
+            self._view.closed(at)
+            if is_done:  # it was of an earlier topic, or was moved away and back
+                self._work.add(TopicAgain(at.topic))
+        return is_done
 
     def _refuse(self, at: TopicPartition, request: str, error: str, what: str = "") -> None:
         self._trace.emit(
@@ -265,10 +282,30 @@ class Elector:
     async def _look_at(self, at: TopicPartition) -> None:
         """Tell clients who leads, and take this broker's part."""
         written = await self._paths.read(at)
+        if written is not None:
+            await self._tell_strangers(at, written)
         told = self._metadata(at, written)
         if told is not None:
             await self._commands.tell(self._view.endpoints(), [told])
         await self._take_part(at, written)
+
+    async def _tell_strangers(self, at: TopicPartition, written: Written) -> None:
+        """Tell of a leader, or members of the ISR, that are not assigned.
+
+        The assignment may have been read before it was changed, or the state: both are read again,
+        and are of one moment if the state is still the same.
+        """
+        if not strangers(self._view.replicas_of(at), written.led_by, written.isr):
+            return
+        await self._read_assignment(at.topic)
+        found = strangers(self._view.replicas_of(at), written.led_by, written.isr)
+        if found and await self._paths.read(at) == written:
+            self._told.tell(
+                partition_state_path(at),
+                f"not assigned: {', '.join(map(str, found))}; leader {written.led_by}, ISR "
+                f"{list(written.isr)}",
+                written.partition_epoch,
+            )
 
     async def _take_part(self, at: TopicPartition, written: Written | None) -> None:
         """Lead or follow; a leader moves its replicas as it is asked to."""
@@ -313,7 +350,11 @@ class Elector:
             return
         hosted = self._parts.replicas.get(at)
         epoch = get_new_epoch(written.leader_epoch, hosted.leader_epoch if hosted else NO_EPOCH)
-        elected = await self._paths.elect(at, written, epoch)
+        if epoch >= MAX_LEADER_EPOCH:  # a leader that gives up raises it by one more
+            self._told.tell(str(at), f"no epoch is left after {written.leader_epoch}")
+            return
+        isr = tuple(each for each in written.isr if each in replicas)
+        elected = await self._paths.elect(at, written, epoch, isr)
         if elected is None:
             self._work.add(PartitionAgain(at))
             return

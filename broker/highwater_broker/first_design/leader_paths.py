@@ -122,13 +122,15 @@ class LeaderPaths:
                 return None
 
     async def elect(
-        self, at: TopicPartition, before: Written, epoch: LeaderEpoch
+        self, at: TopicPartition, before: Written, epoch: LeaderEpoch, isr: tuple[NodeId, ...]
     ) -> Written | None:
         """Make this broker the leader in that epoch; None where another was first.
 
         Leader path and state are written together, the state on the version that was read.
+        isr: the members of the one that was read that are assigned; without this broker it leads
+        alone.
         """
-        isr = before.isr if self._broker_id in before.isr else (self._broker_id,)
+        isr = isr if self._broker_id in isr else (self._broker_id,)
         leader = LeaderPath(self._broker_id, epoch)
         state = PartitionLeadership(self._broker_id, epoch, OWN_COMMANDS, isr)
         data, path = encode_partition_state(state), partition_state_path(at)

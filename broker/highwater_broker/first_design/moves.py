@@ -212,7 +212,7 @@ class ReplicaMoves:
         """Know the written topic, and its replicas, before any watch tells of them."""
         at, set_stat = partition.topic_partition, stats[0]
         if set_stat is not None:
-            self._view.wrote_topic(at.topic, content, set_stat.node_version)
+            self._view.wrote_topic(at.topic, content, set_stat)
         partition.take_assigned(content.assignment[at])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.first_design.told_once import ToldOnce
@@ -29,6 +30,14 @@ from highwater_core.ports import CreateOp, NoNode, NotEmpty
 from highwater_core.znodes import MalformedZnode
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedRequest:
+    """A request as it was read. czxid: ZooKeeper's number of the transaction that sent it."""
+
+    request: StateChangeRequest
+    czxid: int
+
+
 class StateChangeQueues:
     """Ordering: the names of a queue's requests sort in the order in which they were sent."""
 
@@ -37,8 +46,17 @@ class StateChangeQueues:
         self._session = session
         self._told = told
         self._most = most
+        self._not_dropped: dict[str, None] = {}
+        """Requests that are carried out, and could not be removed."""
 
     # ------------------------------------------------------------ receiving
+
+    async def pending(self, broker_id: NodeId) -> list[str]:
+        """Return the names of the requests that are not carried out, and watch for more."""
+        names = await self.names(broker_id, watch=True)
+        left = {name: None for name in names if name in self._not_dropped}
+        self._not_dropped = left
+        return [name for name in names if name not in left]
 
     async def names(self, broker_id: NodeId, *, watch: bool = False) -> list[str]:
         """Return the names of the queue's requests, in order; what is no request is told."""
@@ -50,7 +68,7 @@ class StateChangeQueues:
                 self._told.tell(f"{path}/{name}", "it is no request")
         return [name for name in names if is_request_name(name)]
 
-    async def read(self, broker_id: NodeId, name: str) -> StateChangeRequest | None:
+    async def read(self, broker_id: NodeId, name: str) -> QueuedRequest | None:
         """Return the request; None where it is malformed, which is told, or gone."""
         path = f"{queue_path(broker_id)}/{name}"
         try:
@@ -58,13 +76,16 @@ class StateChangeQueues:
         except NoNode:
             return None
         try:
-            return decode_request(data, path)
+            return QueuedRequest(decode_request(data, path), stat.czxid)
         except MalformedZnode as fault:
             self._told.tell(path, str(fault), stat.mzxid)
             return None
 
     async def drop(self, broker_id: NodeId, name: str) -> None:
-        """Remove the request; one with children, which nobody here writes, is told and stays."""
+        """Remove the request; one with children, which nobody here writes, is told and stays.
+
+        It is carried out, and not pending any more, in both cases.
+        """
         path = f"{queue_path(broker_id)}/{name}"
         try:
             await self._session.get().delete(path)
@@ -72,6 +93,7 @@ class StateChangeQueues:
             return
         except NotEmpty:
             self._told.tell(path, "a request has children")
+            self._not_dropped[name] = None
 
     # ------------------------------------------------------------ sending
 
@@ -120,7 +142,7 @@ class StateChangeQueues:
 
     async def _shrink(self, broker_id: NodeId, names: list[str]) -> None:
         read = {name: await self.read(broker_id, name) for name in names}
-        sound = {name: request for name, request in read.items() if request is not None}
+        sound = {name: found.request for name, found in read.items() if found is not None}
         malformed = [name for name in names if name not in sound]
         for name in (*malformed, *superfluous(sound)):
             with suppress(NoNode):

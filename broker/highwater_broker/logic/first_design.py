@@ -17,6 +17,10 @@ class NotReplicaForPartition(Exception):
     """The broker is none of the partition's replicas."""
 
 
+class ReplicaIsAssigned(Exception):
+    """The broker is to close a replica that is assigned to it."""
+
+
 class Step(StrEnum):
     """What start-replica and close-replica have a broker do, in this order."""
 
@@ -103,6 +107,19 @@ def get_new_epoch(written: LeaderEpoch, known: LeaderEpoch) -> LeaderEpoch:
     partition: a znode that was set back must not bring an epoch again.
     """
     return LeaderEpoch(max(written, known, NO_EPOCH) + 1)
+
+
+def strangers(
+    assigned_replicas: Collection[NodeId], leader: NodeId, isr: Collection[NodeId]
+) -> tuple[NodeId, ...]:
+    """Return the leader and the members of the ISR that are not assigned, each once, ascending.
+
+    Without any assigned replica the partition is not known, and none is returned.
+    """
+    if not assigned_replicas:
+        return ()
+    named = {*isr} if leader == NO_LEADER else {*isr, leader}
+    return tuple(sorted(named.difference(assigned_replicas)))
 
 
 # ---------------------------------------------------------------- taking over

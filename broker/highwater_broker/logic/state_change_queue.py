@@ -34,4 +34,5 @@ def superfluous(requests: Mapping[str, StateChangeRequest]) -> tuple[str, ...]:
             other = kept.get(request.topic_partition)
             if other is None or requests[other].leader_epoch <= request.leader_epoch:
                 kept[request.topic_partition] = name
-    return tuple(name for name in requests if name not in kept.values())
+    names = set(kept.values())
+    return tuple(name for name in requests if name not in names)
