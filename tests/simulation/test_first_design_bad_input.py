@@ -1,4 +1,4 @@
-"""What others write into a v2 cluster's znodes, well-formed and wrong: told, and nothing is lost."""
+"""What others write into a v2 cluster's znodes, well-formed and wrong: told; nothing is lost."""
 
 from __future__ import annotations
 
