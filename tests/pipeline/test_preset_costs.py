@@ -70,18 +70,20 @@ def test_presets_are_compared_over_the_schedules_that_all_finished(
         schedule("v3", 4, "I1"),
         schedule("fenced", 1),
         schedule("fenced", 2, fired=["kill"]),
-        schedule("fenced", 3, leader_changes=0, control_calls=6),
+        schedule("fenced", 3, "I11", leader_changes=0, control_calls=6),
         schedule("fenced", 4, outcome="lost"),
     ]
     found = compared(spark, rows, settings("v3"), settings("fenced", code="d"))
     v3, fenced = found.rows
     assert found.schedules == v3["schedules"] == fenced["schedules"] == 3
-    assert (v3["losing"], v3["violating"], fenced["losing"]) == (1, 2, 0)
+    assert (v3["losing"], v3["cutting"], v3["violating"]) == (1, 0, 2)
+    assert (fenced["losing"], fenced["cutting"], fenced["violating"]) == (0, 1, 1)
+    assert 0 < fenced["cutting_low"] < fenced["cutting_per_1000"] < fenced["cutting_high"]
     assert v3["unavailable_ms_per_fault"] == 5000 / 6
     assert fenced["unavailable_ms_per_fault"] == 3000 / 5
     assert fenced["control_calls_per_leader_change"] == 66 / 4
     assert found.bugs == (
-        {"row": 1, "v3": 1, "fenced": 0},
+        {"row": 1, "v3": 1, "fenced": 1},
         {"row": 6, "v3": 1, "fenced": 0},
         {"row": 10, "v3": 1, "fenced": 0},
     )
@@ -141,7 +143,7 @@ def test_a_share_has_the_interval_of_wilson(count: int, of: int, low: float, hig
 
 
 def test_a_preset_without_faults_and_changes_has_no_figures_for_them() -> None:
-    names = ("losing", "violating", "failing", "faults", "leader_changes")
+    names = ("losing", "cutting", "violating", "failing", "faults", "leader_changes")
     none = dict.fromkeys((*names, "control_calls", "zookeeper_requests", "unavailable_ns"), 0)
     costs = costs_of({"preset": "v3", "schedules": 1} | none)
     assert costs["unavailable_ms_per_fault"] is None

@@ -27,6 +27,7 @@ FOLDER = Path("tests/plans")
 
 PLANS: Mapping[int, str] = {
     1: "follower_cuts_to_a_lagging_high_watermark",
+    2: "bugs/an_empty_log_leads",
     3: "bugs/two_logs_of_the_same_offsets",
     5: "bugs/a_follower_that_keeps_what_its_leader_cut",
     6: "bugs/a_follower_that_misses_two_epochs",
@@ -51,7 +52,6 @@ _POWER = "no file system of a container loses what was not synced (power_loss)"
 _UNSEEN = "no file of a run on containers tells it"
 
 WHY_NOT: Mapping[int, str] = {
-    2: _POWER,
     4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
     11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
     13: f"{_UNSEEN}: the next controller mends what the deposed one wrote",

@@ -1,6 +1,7 @@
 """Presets side by side over campaigns of the same schedules: losses, outages, and requests.
 
-The definition of a loss is LOSSES; everything else is a sum of columns of SCHEDULES.
+The definitions of a loss and a cut are LOSSES and CUTS; everything else is a sum of columns of
+SCHEDULES.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from highwater_pipeline.campaign.state import Settings
 from highwater_pipeline.campaign.tables import DATA_VERSION
 from highwater_pipeline.tables import Row
 
-LOSSES = ("I1", "I2", "I3", "I4", "I9", "I11", "I14", "I22")
+LOSSES = ("I1", "I2", "I3", "I4", "I9", "I14", "I22")
 """Violations in which committed records, or committed offsets, are lost or differ. A run ends with
 its first violation: I4 is a leader that lacks committed records, before anybody misses them."""
+CUTS = ("I11",)
+"""Violations in which a member of the ISR removes committed records that others still have: they
+are lost if it leads next. A run ends before that is seen."""
 CERTAIN_Z = 1.96
 """Of an interval that holds the true share with 95 %."""
 
@@ -112,6 +116,7 @@ def _sums(common: DataFrame) -> DataFrame:
     return common.groupBy("preset").agg(
         fn.count("*").alias("schedules"),
         fn.count_if(fn.col("invariant").isin(*LOSSES)).alias("losing"),
+        fn.count_if(fn.col("invariant").isin(*CUTS)).alias("cutting"),
         fn.count_if(fn.col("invariant").isNotNull()).alias("violating"),
         fn.count_if(fn.col("outcome") == "fail").alias("failing"),
         fn.sum(fn.size("fired")).alias("faults"),
@@ -131,20 +136,25 @@ def costs_of(summed: Row) -> Row:
     Columns:
         preset, schedules, faults (that acted), leader_changes.
         losing: schedules that lose something (LOSSES); losing_per_1000, low, high: a thousand
-            schedules, with the interval of 95 %.
+            schedules, with the interval of 95 %. cutting, cutting_per_1000, cutting_low,
+            cutting_high: likewise, of those in which a replica cuts committed records off (CUTS).
         violating: schedules with any violation; failing: those that no historical bug explains.
         unavailable_ms_per_fault: without acknowledgements, summed over partitions.
         control_calls_per_leader_change, zookeeper_requests_per_leader_change: while faults act,
             all requests divided by all leader changes; None without any change.
     """
-    schedules, losing = summed["schedules"], summed["losing"]
+    schedules, losing, cutting = summed["schedules"], summed["losing"], summed["cutting"]
     low, high = share_between(losing, schedules)
-    names = ("preset", "schedules", "faults", "leader_changes", "losing")
+    cutting_low, cutting_high = share_between(cutting, schedules)
+    names = ("preset", "schedules", "faults", "leader_changes", "losing", "cutting")
     return {
         **{name: summed[name] for name in names},
         "losing_per_1000": 1000 * losing / schedules,
         "low": 1000 * low,
         "high": 1000 * high,
+        "cutting_per_1000": 1000 * cutting / schedules,
+        "cutting_low": 1000 * cutting_low,
+        "cutting_high": 1000 * cutting_high,
         "violating": summed["violating"],
         "failing": summed["failing"],
         "unavailable_ms_per_fault": _per(summed["unavailable_ns"] / 1e6, summed["faults"]),
