@@ -36,6 +36,7 @@ PLANS: Mapping[int, str] = {
     9: "bugs/last_replica_standing",
     10: "slow_follower_then_the_leader_dies",
     12: "bugs/a_log_in_range_is_wiped",
+    14: "bugs/an_isr_write_whose_reply_is_lost",
     15: "bugs/a_restart_that_no_controller_saw",
     17: "bugs/a_move_given_up_leaves_a_replica",
     18: "bugs/commands_before_it_is_known_who_lives",
@@ -48,23 +49,23 @@ PLANS: Mapping[int, str] = {
 }
 """The plan that shows a row on containers, by its number."""
 
-_POWER = "no file system of a container loses what was not synced (power_loss)"
-_UNSEEN = "no file of a run on containers tells it"
+_AT_THE_END = "runs on containers are judged for progress at their end"
 
 WHY_NOT: Mapping[int, str] = {
-    4: f"{_UNSEEN}: the leader's cache of epochs is in its memory",
-    11: f"{_UNSEEN}: the checkpoint is whole again once the replica has a role",
-    13: f"{_UNSEEN}: the next controller mends what the deposed one wrote",
-    14: f"{_UNSEEN}: the leader takes its ISR for full; ZooKeeper's znode alone differs",
-    16: "one command must be late and the next ones in time; a link delays all of them alike",
-    21: f"{_UNSEEN}: the high watermark rises once the follower is back",
+    4: "records are lost only if the leader has written nothing when its follower asks: a plan's "
+    "producers write again within milliseconds; no file tells a leader's cache of epochs",
+    11: "no file tells it: the checkpoint is whole again once the replica has a role",
+    13: "no file tells it: the next controller mends what the deposed one wrote",
+    16: "the first copy of a command must be late and the second in time; a link delays both, and "
+    "a fail-point also what follows in the broker's order",
+    21: f"{_AT_THE_END}: the high watermark rises once the follower is back",
     23: "no history tells which leader answered with an offset, and a deposed one may lag",
     25: "the answer to a fetch is read from the disk and sent within a millisecond",
     26: "no file system of a container fails half a write (disk_errors)",
     28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",
     29: "no file system of a container fails a read (disk_errors)",
-    30: f"{_UNSEEN}: followers start over where the leader's log begins, and nothing acknowledged "
-    "is lost",
+    30: "no file tells it: followers start over where the leader's log begins, and nothing "
+    "acknowledged is lost",
     39: "the judge parts a topic's lives by its deletion: leaders of two lives are no violation",
 }
 """Why no plan shows a row on containers, though one does in virtual time."""
