@@ -4,13 +4,16 @@ look."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from highwater.cluster.cluster import AT_ONCE_S, Cluster
+from highwater.errors import NodeUnreachable
 from highwater.report.observation import active_controller, describe_look
 from highwater.waiting import eventually
 from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
+from highwater_checker.run_folder.documents import Znode
 from highwater_core.ids import TopicPartition
+from highwater_core.znodes import partition_state_path
 
 WITHIN_S = 60.0
 
@@ -77,6 +80,48 @@ def await_replicated(
     return await_look(
         cluster, f"HW = LEO on every replica of {topic}", is_replicated, within=within
     )
+
+
+def await_written_isr(cluster: Cluster, topics: Collection[str], *, within: float) -> None:
+    """Return once ZooKeeper has the leaders and ISRs that the topics' leaders have.
+
+    A leader that missed the answer to its write goes on with another ISR than all others know
+    (KAFKA-1382).
+
+    Raises:
+        NeverHappened: it has others.
+    """
+    unlike = [""]
+
+    def is_written() -> bool:
+        try:
+            znodes = cluster.zookeeper_dump()
+        except NodeUnreachable as error:
+            unlike[0] = str(error)
+            return False
+        unlike[0] = "; ".join(unlike_zookeeper(look_at(cluster), znodes, topics))
+        return not unlike[0]
+
+    what = "ZooKeeper has each leader's ISR"
+    eventually(is_written, within=within, what=what, state=lambda: unlike[0])
+
+
+def unlike_zookeeper(
+    look: Look, znodes: Mapping[str, Znode], topics: Collection[str]
+) -> Iterator[str]:
+    """Yield each partition of the topics whose state in ZooKeeper is another than its leader's."""
+    for at, leadership in leaderships(look).items():
+        if at.topic not in topics:
+            continue
+        znode = znodes.get(partition_state_path(at))
+        written = znode.data if znode is not None and isinstance(znode.data, dict) else {}
+        isr = written.get("isr")
+        members = sorted(isr) if isinstance(isr, list) else isr
+        if (written.get("leader"), members) != (leadership.leader, [*leadership.isr]):
+            yield (
+                f"{at}: broker {leadership.leader} leads with ISR {list(leadership.isr)}, "
+                f"ZooKeeper has leader {written.get('leader')} and ISR {isr}"
+            )
 
 
 def await_active_controller(cluster: Cluster, *, within: float = WITHIN_S) -> Look:

@@ -12,6 +12,7 @@ from highwater.cluster.settling import (
     await_active_controller,
     await_full_isr,
     await_replicated,
+    await_written_isr,
 )
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError, ImageBuildFailed
@@ -270,6 +271,8 @@ class _Run:
         self._await_full_isrs(within_s)
         for name, least in self._partition_counts():
             await_replicated(self._cluster, name, least, within=within_s)
+        topics = [topic.name for topic in self._plan.workload.topics]
+        await_written_isr(self._cluster, topics, within=within_s)
         load.do("read", READ_WITHIN_S)
 
     def _await_full_isrs(self, within_s: float) -> None:
