@@ -33,14 +33,11 @@ from highwater_broker.first_design.work import (
     work_of,
 )
 from highwater_broker.logic.first_design import (
-    NotReplicaForPartition,
-    StartFacts,
-    Step,
+    NOT_REPLICA_FOR_PARTITION,
     catching_up,
     get_new_epoch,
     may_lead_unclean,
     may_run,
-    start_replica,
 )
 from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
 from highwater_broker.partition import Partition
@@ -52,7 +49,7 @@ from highwater_core.first_design_znodes import (
     StateChangeRequest,
     queue_path,
 )
-from highwater_core.ids import NO_EPOCH, TopicPartition
+from highwater_core.ids import NO_EPOCH, NO_LEADER, TopicPartition
 from highwater_core.messages import PartitionMetadata
 from highwater_core.ports import CoordinationError, CoordinationEvent
 
@@ -243,7 +240,7 @@ class Elector:
             self._started[at] = None
             self._work.add(PartitionAgain(at))
         else:
-            self._refuse(at, "start-replica", NotReplicaForPartition.__name__)
+            self._refuse(at, "start-replica", NOT_REPLICA_FOR_PARTITION)
         return True
 
     def _refuse(self, at: TopicPartition, request: str, error: str, what: str = "") -> None:
@@ -280,7 +277,10 @@ class Elector:
             self._again_later(PartitionAgain(at))
 
     async def _command(self, at: TopicPartition, written: Written | None) -> None:
-        """Take the steps of start-replica, by which a started replica leads or follows."""
+        """Have a started replica run where nobody leads, else lead or follow as it is written.
+
+        Source: the first design (V2), startReplica.
+        """
         replicas = self._view.replicas_of(at)
         if written is None or at not in self._started or self._me not in replicas:
             return
@@ -291,8 +291,7 @@ class Elector:
                 str(at), f"epoch {written.leader.leader_epoch} is written after epoch {known}"
             )
             return
-        facts = StartFacts(self._me, replicas, hosted is not None, written.led_by)
-        if Step.ELECT in start_replica(facts):
+        if written.led_by == NO_LEADER:
             await self._run_for_leader(at, written)
         elif written.led_by != self._me or written.is_own:
             await self._take_role(at, written)
