@@ -362,7 +362,11 @@ class Elector:
     # ------------------------------------------------------------ after a take-over
 
     async def _after_take_over(self, partition: Partition) -> None:
-        """Write CUR and RAR, and send start-replica to every other live replica of AR."""
+        """Write CUR and RAR, and send start-replica to every other live replica of AR.
+
+        Deviation: the document writes CUR with the ISR, before the partition opens, and sends
+        start-replica to the leader too.
+        """
         at = partition.topic_partition
         if not partition.serves_clients:
             return
