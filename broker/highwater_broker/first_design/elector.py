@@ -33,7 +33,7 @@ from highwater_broker.first_design.work import (
     work_of,
 )
 from highwater_broker.logic.first_design import (
-    NOT_REPLICA_FOR_PARTITION,
+    NotReplicaForPartition,
     catching_up,
     get_new_epoch,
     may_lead_unclean,
@@ -240,7 +240,7 @@ class Elector:
             self._started[at] = None
             self._work.add(PartitionAgain(at))
         else:
-            self._refuse(at, "start-replica", NOT_REPLICA_FOR_PARTITION)
+            self._refuse(at, "start-replica", NotReplicaForPartition.__name__)
         return True
 
     def _refuse(self, at: TopicPartition, request: str, error: str, what: str = "") -> None:

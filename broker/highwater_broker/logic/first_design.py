@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping
 
 from highwater_core.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
 
-NOT_REPLICA_FOR_PARTITION = "NotReplicaForPartition"
-"""The document's error of a start-replica to a broker that is none of the partition's replicas."""
+
+class NotReplicaForPartition(Exception):
+    """Names the refusal of start-replica: the broker is none of the partition's replicas."""
+
 
 # ---------------------------------------------------------------- leader election
 
