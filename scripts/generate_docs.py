@@ -265,7 +265,7 @@ def _shows_by(row: Row) -> str:
     """Return by what the row can show here: a preset, toggles, planted mistakes, or nothing."""
     if row.planted:
         return "planted"
-    if row.trigger is None:
+    if row.why_not_here:
         return "no"
     return "yes" if any(row.number in flaws for flaws in FLAWS.values()) else "by toggles"
 

@@ -51,7 +51,7 @@ def test_a_row_without_a_plan_for_containers_is_refused_with_its_reason(bug: Bug
         return
     with pytest.raises(NotInContainers) as refused:
         plan_of(bug)
-    assert str(refused.value).endswith(WHY_NOT.get(bug.row.number, bug.row.in_a_trace))
+    assert str(refused.value).endswith(WHY_NOT.get(bug.row.number, bug.row.why_not_here))
 
 
 @pytest.mark.parametrize("number", ROWS)

@@ -35,13 +35,10 @@ from highwater_broker.first_design.work import (
 from highwater_broker.logic.first_design import (
     NotReplicaForPartition,
     ReplicaIsAssigned,
-    StartFacts,
-    Step,
     catching_up,
     get_new_epoch,
     may_lead_unclean,
     may_run,
-    start_replica,
     strangers,
 )
 from highwater_broker.logic.state_change_queue import FollowerStateChangeQueueFull
@@ -54,7 +51,7 @@ from highwater_core.first_design_znodes import (
     StateChangeRequest,
     queue_path,
 )
-from highwater_core.ids import NO_EPOCH, TopicPartition
+from highwater_core.ids import NO_EPOCH, NO_LEADER, TopicPartition
 from highwater_core.messages import PartitionMetadata
 from highwater_core.ports import CoordinationError, CoordinationEvent
 from highwater_core.znodes import MAX_LEADER_EPOCH, partition_state_path
@@ -317,7 +314,10 @@ class Elector:
             self._again_later(PartitionAgain(at))
 
     async def _command(self, at: TopicPartition, written: Written | None) -> None:
-        """Take the steps of start-replica, by which a started replica leads or follows."""
+        """Have a started replica run where nobody leads, else lead or follow as it is written.
+
+        Source: the first design (V2), startReplica.
+        """
         replicas = self._view.replicas_of(at)
         if written is None or at not in self._started or self._me not in replicas:
             return
@@ -328,8 +328,7 @@ class Elector:
                 str(at), f"epoch {written.leader.leader_epoch} is written after epoch {known}"
             )
             return
-        facts = StartFacts(self._me, replicas, hosted is not None, written.led_by)
-        if Step.ELECT in start_replica(facts):
+        if written.led_by == NO_LEADER:
             await self._run_for_leader(at, written)
         elif written.led_by != self._me or written.is_own:
             await self._take_role(at, written)
@@ -404,7 +403,11 @@ class Elector:
     # ------------------------------------------------------------ after a take-over
 
     async def _after_take_over(self, partition: Partition) -> None:
-        """Write CUR and RAR, and send start-replica to every other live replica of AR."""
+        """Write CUR and RAR, and send start-replica to every other live replica of AR.
+
+        Deviation: the document writes CUR with the ISR, before the partition opens, and sends
+        start-replica to the leader too.
+        """
         at = partition.topic_partition
         if not partition.serves_clients:
             return

@@ -2,7 +2,8 @@
 
 Each step is one transaction on the versions of what it was decided from, so that it is taken once,
 by the leader of that moment, or not at all; the next leader goes on from ZooKeeper alone.
-Source: the first design (V2), onPartitionsReassigned; docs/decisions/0010.
+Source: the first design (V2), onPartitionsReassigned; docs/decisions/0010. Deviation: the document
+has the first step alone, start-replica to RAR - AR.
 """
 
 from __future__ import annotations

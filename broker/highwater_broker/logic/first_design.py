@@ -1,4 +1,4 @@
-"""Decides the steps of brokers that elect leaders themselves: the first design (V2). Pure.
+"""Decides who leads and who is in sync where brokers elect leaders: the first design (V2). Pure.
 
 Source: the first design (V2), "State change operations". It leaves leaderElection and getNewEpoch
 out; docs/decisions/0010 has how they are settled.
@@ -7,59 +7,16 @@ out; docs/decisions/0010 has how they are settled.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
 from highwater_core.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId, Offset
 
 
 class NotReplicaForPartition(Exception):
-    """The broker is none of the partition's replicas."""
+    """Names the refusal of start-replica: the broker is none of the partition's replicas."""
 
 
 class ReplicaIsAssigned(Exception):
-    """The broker is to close a replica that is assigned to it."""
-
-
-class Step(StrEnum):
-    """What start-replica and close-replica have a broker do, in this order."""
-
-    RECOVER_LOG = "recover the log"
-    """And its high watermark: the checkpointed one, at most the log's end."""
-    LISTEN_FOR_LEADER = "listen for leader changes"
-    ELECT = "run for leader"
-    FOLLOW = "become follower"
-    STOP_FETCHER = "stop the fetcher"
-    DELETE_REPLICA = "close and delete the replica"
-
-
-@dataclass(frozen=True, slots=True)
-class StartFacts:
-    """What a broker knows when it starts a replica. leader: NO_LEADER where there is no path."""
-
-    broker_id: NodeId
-    assigned_replicas: tuple[NodeId, ...]
-    is_started: bool
-    leader: NodeId
-
-
-def start_replica(facts: StartFacts) -> tuple[Step, ...]:
-    """Return the steps of start-replica.
-
-    Raises:
-        NotReplicaForPartition: the broker is not assigned.
-    """
-    if facts.broker_id not in facts.assigned_replicas:
-        raise NotReplicaForPartition(f"{facts.broker_id} is not in {facts.assigned_replicas}")
-    begin = () if facts.is_started else (Step.RECOVER_LOG, Step.LISTEN_FOR_LEADER)
-    if facts.leader == NO_LEADER:
-        return (*begin, Step.ELECT)
-    return begin if facts.leader == facts.broker_id else (*begin, Step.FOLLOW)
-
-
-def close_replica(*, is_hosted: bool) -> tuple[Step, ...]:
-    """Return the steps of close-replica; a replica without a fetcher has none to stop."""
-    return (Step.STOP_FETCHER, Step.DELETE_REPLICA) if is_hosted else (Step.DELETE_REPLICA,)
+    """Names the refusal of close-replica: the broker is one of the partition's replicas."""
 
 
 # ---------------------------------------------------------------- leader election

@@ -34,6 +34,11 @@ class Row:
     def invariants(self) -> tuple[str, ...]:
         return tuple(self.breaks)
 
+    @property
+    def why_not_here(self) -> str:
+        """Why no node here can have the bug; "" where a preset, toggles or mistakes bring it."""
+        return "" if self.trigger or self.planted else self.in_a_trace.removeprefix("none: ")
+
 
 def make_row(
     number: int,

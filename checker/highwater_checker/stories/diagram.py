@@ -48,11 +48,15 @@ class Diagram:
 
 
 def diagram_of(story: Story) -> Diagram:
-    """Return the story's faults, elections, fetches and answers to clients."""
+    """Return the story's faults, elections, fetches, answers to clients, and the violation.
+
+    The violation is in the last column, of the oracle or judge that found it.
+    """
     entries = _without_repetitions(story.entries)
     steps = tuple(step for entry in entries for step in _step(entry))
     nodes = {who for entry in entries for who in _nodes(entry) if any(_step(entry))}
-    return Diagram((FAULTS, CLIENTS, *sorted(nodes)), steps)
+    judges = dict.fromkeys(step.who for step in steps if step.is_verdict)
+    return Diagram((FAULTS, CLIENTS, *sorted(nodes), *judges), steps)
 
 
 def mermaid(story: Story) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _step(entry: Entry) -> Iterator[Step]:
 def _note(at_ns: int, who: str, note: Note) -> Iterator[Step]:
     text = note.what
     if who in (ORACLE, JUDGE):
-        yield Step(at_ns, CLIENTS, text, is_verdict=True)
+        yield Step(at_ns, who, text, is_verdict=True)
     elif who == CLIENTS:
         detail = ", ".join(f"{name} {value}" for name, value in note.detail.items())
         yield Step(at_ns, CLIENTS, f"{text}: {detail}")

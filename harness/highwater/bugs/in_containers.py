@@ -83,9 +83,11 @@ def plan_of(bug: Bug) -> Plan:
     """
     name = PLANS.get(bug.row.number)
     if name is None:
-        why = WHY_NOT.get(bug.row.number, f"in virtual time neither: {bug.row.in_a_trace}")
+        why = WHY_NOT.get(bug.row.number)
         raise NotInContainers(
             f"{bug.name} (row {bug.row.number}) has no plan for containers: {why}"
+            if why
+            else bug.why_no_plan()
         )
     return read_plan(project_root() / FOLDER / f"{name}.json")
 

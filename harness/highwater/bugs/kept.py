@@ -11,6 +11,7 @@ from highwater.project import project_root
 from highwater.runs.plans.running import read_plan
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_value
+from highwater_checker.catalogue.later_rows import NO_ROWS
 from highwater_checker.catalogue.rows import CATALOGUE, Row
 
 FOLDER = Path("tests/scenarios")
@@ -48,11 +49,11 @@ SHOWN_IN: Mapping[int, str] = {
     38: "a_log_taken_for_committed",
     39: "a_deleted_topics_leader",
 }
-"""The scenario that shows a row, by its number. A row that is not here has none yet."""
+"""The scenario that shows a row, by its number. Others have none yet, or do not apply here."""
 
 
 class NoSuchBug(HarnessError):
-    """The catalogue has no row of that id."""
+    """The catalogue has no row of that id; the message says why where it is known."""
 
 
 class HasNoPlan(HarnessError):
@@ -78,11 +79,16 @@ class Bug:
             HasNoPlan: no plan shows the row.
         """
         if not self.scenario:
-            raise HasNoPlan(
-                f"no plan shows row {self.row.number} ({', '.join(self.row.ids)}). "
-                f"In a trace: {self.row.in_a_trace}"
-            )
+            raise HasNoPlan(self.why_no_plan())
         return read_plan(project_root() / FOLDER / f"{self.scenario}.json")
+
+    def why_no_plan(self) -> str:
+        """Return why no plan shows the row."""
+        row = self.row
+        named = f"row {row.number} ({', '.join(row.ids)})"
+        if row.why_not_here:
+            return f"{named} does not apply here: {row.why_not_here}"
+        return f"no plan shows {named} yet. In a trace: {row.in_a_trace}"
 
 
 def all_bugs() -> list[Bug]:
@@ -105,8 +111,16 @@ def bug_of(name: str) -> Bug:
         *(bug for bug in bugs if wanted in map(str.upper, bug.row.ids)),
     ]
     if not found:
-        raise NoSuchBug(f"the catalogue has no bug {name!r}; `highwater bugs list` names all")
+        raise NoSuchBug(_why_no_row(name))
     return found[0]
+
+
+def _why_no_row(name: str) -> str:
+    wanted = name.strip().upper()
+    for ids, why in NO_ROWS.items():
+        if wanted in ids.split(", "):
+            return f"{wanted} is no row of the catalogue: it {why}"
+    return f"the catalogue has no bug {name!r}; `highwater bugs list` names all"
 
 
 def means_of(plan: Plan) -> str:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os.path import relpath
 
+from highwater.bugs.fixes import changes_of
 from highwater.bugs.in_containers import FOLDER as PLANS_FOLDER
 from highwater.bugs.in_containers import PLANS, WHY_NOT
 from highwater.bugs.kept import FOLDER, Bug, all_bugs
 from highwater.bugs.told import BugTold, Told, say_steps
+from highwater_chaos.plan import Plan
+from highwater_chaos.words import say_value
 from highwater_checker.catalogue.rows import Row
 from highwater_checker.stories.diagram import mermaid
+from highwater_core.config import Preset
 
 FOLDER_OF_PAGES = "docs/reference/bugs"
+_TOGGLES = f"{relpath('docs/reference/presets.md', FOLDER_OF_PAGES)}#toggles"
 _CATALOGUE = f"[the catalogue]({relpath('docs/reference/catalogue.md', FOLDER_OF_PAGES)})"
 GENERATED = "<!-- Written by tests/scenarios/test_bug_pages.py --rewrite. -->"
 
@@ -50,6 +55,8 @@ def page(told: BugTold) -> str:
         "",
         "## With every fix",
         "",
+        *_difference(told.bug, told.shown.plan),
+        "",
         *_run(told.mended),
     ]
     return "\n".join(lines) + "\n"
@@ -71,9 +78,16 @@ def index() -> str:
     ]
     for bug in all_bugs():
         name = f"[{bug.name}]({page_name(bug)})" if bug.scenario else bug.name
-        missing = "" if bug.scenario else " (no plan yet)"
-        lines.append(f"| {bug.row.number} | {name} | {bug.row.title}{missing} |")
+        lines.append(f"| {bug.row.number} | {name} | {bug.row.title}{_missing(bug)} |")
     return "\n".join(lines) + "\n"
+
+
+def _missing(bug: Bug) -> str:
+    """Return why the row has no page, "" where it has one."""
+    if bug.scenario:
+        return ""
+    why = bug.row.why_not_here
+    return f". *Does not apply here*: {why}" if why else " (no plan yet)"
 
 
 def _in_containers(row: Row) -> Iterator[str]:
@@ -103,6 +117,28 @@ def _with_the_bug(told: Told) -> Iterator[str]:
         yield f"- {line}"
     yield ""
     yield from _run(told)
+
+
+def _difference(bug: Bug, plan: Plan) -> Iterator[str]:
+    """Yield the toggles, or the planted mistake, that make the difference between the runs."""
+    if plan.planted:
+        yield f"The fix: no node has the planted mistake `{plan.planted}`."
+        yield "The two runs differ in nothing else."
+        return
+    changes = changes_of(bug)
+    yield f"The fix, in [toggles]({_TOGGLES}):"
+    yield ""
+    yield "| toggle | with the bug | with every fix |"
+    yield "| --- | --- | --- |"
+    for each in changes:
+        before, after = say_value(each.before), say_value(each.after)
+        yield f"| `{each.toggle}` | `{before}` | `{after}` |"
+    yield ""
+    if plan.topology.preset is Preset.FENCED:
+        yield "The two runs differ in nothing else."
+    else:
+        these = "this value" if len(changes) == 1 else "these values"
+        yield f"With {these} and all else of the first run the bug does not show either."
 
 
 def _run(told: Told) -> Iterator[str]:

@@ -5,44 +5,13 @@ from __future__ import annotations
 import pytest
 
 from highwater_broker.logic.first_design import (
-    NotReplicaForPartition,
-    StartFacts,
-    Step,
     catching_up,
-    close_replica,
     get_new_epoch,
     in_sync,
     is_taken_over,
     may_run,
     replicas_to_start,
-    start_replica,
 )
-from highwater_core.ids import NO_LEADER
-
-
-@pytest.mark.parametrize(
-    ("is_started", "leader", "steps"),
-    [
-        (False, NO_LEADER, (Step.RECOVER_LOG, Step.LISTEN_FOR_LEADER, Step.ELECT)),
-        (False, 2, (Step.RECOVER_LOG, Step.LISTEN_FOR_LEADER, Step.FOLLOW)),
-        (False, 1, (Step.RECOVER_LOG, Step.LISTEN_FOR_LEADER)),
-        (True, NO_LEADER, (Step.ELECT,)),
-        (True, 2, (Step.FOLLOW,)),
-        (True, 1, ()),
-    ],
-)
-def test_start_replica_recovers_then_runs_for_leader_or_follows(is_started, leader, steps):
-    assert start_replica(StartFacts(1, (0, 1, 2), is_started, leader)) == steps
-
-
-def test_start_replica_is_refused_where_the_broker_is_not_assigned():
-    with pytest.raises(NotReplicaForPartition, match="1 is not in"):
-        start_replica(StartFacts(1, (0, 2), False, NO_LEADER))
-
-
-def test_close_replica_stops_the_fetcher_first():
-    assert close_replica(is_hosted=True) == (Step.STOP_FETCHER, Step.DELETE_REPLICA)
-    assert close_replica(is_hosted=False) == (Step.DELETE_REPLICA,)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ import typer
 from rich.table import Table
 
 from highwater.output import RESULTS, print_json
-from highwater_core.config import Preset
 
 if TYPE_CHECKING:
     from highwater.bugs.kept import Bug
+
+_HEADS = ("row", "bug", "shown under", "docker", "what happens")
+_WIDTHS = (3, 11, 18, 6, 0)
+"""Of the cells of a line; the last one is not filled up."""
 
 
 def register(app: typer.Typer) -> None:
@@ -19,45 +22,53 @@ def register(app: typer.Typer) -> None:
 
 
 def list_bugs(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with all of each row.")] = False,
 ) -> None:
-    """List the catalogue's bugs, by row: what each breaks, and what shows it here."""
-    from highwater.bugs.in_containers import PLANS
+    """List the catalogue's bugs, by row: what shows each here, also on containers, and its title.
+
+    Where stdout is no terminal each row is one line, whatever its length.
+    """
     from highwater.bugs.kept import all_bugs
 
     bugs = all_bugs()
     if json:
         print_json([_fields(bug) for bug in bugs])
-        return
-    table = Table()
-    table.add_column("row", justify="right")
-    table.add_column("bug", no_wrap=True)
-    table.add_column("what happens")
-    table.add_column("breaks")
-    table.add_column("shown under", no_wrap=True)
-    table.add_column("containers", no_wrap=True)
+    elif RESULTS.is_terminal:
+        RESULTS.print(_table(bugs))
+    else:
+        for cells in (_HEADS, *map(_cells, bugs)):
+            typer.echo("  ".join(map(str.ljust, cells, _WIDTHS)))
+
+
+def _table(bugs: list[Bug]) -> Table:
+    table = Table(box=None)
+    for head in _HEADS[:-1]:
+        table.add_column(head, no_wrap=True, justify="right" if head == "row" else "left")
+    table.add_column(_HEADS[-1])
     for bug in bugs:
-        row = bug.row
-        table.add_row(
-            str(row.number),
-            bug.name,
-            row.title,
-            ", ".join(row.invariants),
-            _in_short(bug),
-            "yes" if bug.row.number in PLANS else "–",
-            style="" if bug.scenario else "dim",
-        )
-    RESULTS.print(table)
+        table.add_row(*_cells(bug), style="" if bug.scenario else "dim")
+    return table
+
+
+def _cells(bug: Bug) -> tuple[str, ...]:
+    from highwater.bugs.in_containers import PLANS
+
+    row = bug.row
+    in_containers = "yes" if row.number in PLANS else "–"
+    return str(row.number), bug.name, _in_short(bug), in_containers, row.title
 
 
 def _in_short(bug: Bug) -> str:
-    """Return the preset, or else what replaces one of its rules."""
+    """Return the preset, with how many toggles are replaced, or that a mistake is planted."""
     if not bug.scenario:
-        return "no plan yet"
+        return "does not apply" if bug.row.why_not_here else "no plan yet"
     plan = bug.plan()
-    if plan.topology.preset is not Preset.FENCED:
-        return plan.topology.preset.value
-    return "a planted mistake" if plan.planted else "a toggle"
+    if plan.planted:
+        return "planted mistake"
+    preset, count = plan.topology.preset, len(plan.topology.toggles)
+    if not count:
+        return preset.value
+    return f"{preset.value} + {'toggle' if count == 1 else f'{count} toggles'}"
 
 
 def _shown_under(bug: Bug) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +49,7 @@ def show_bug(
 
 
 def _show_simulated(bug: Bug, json: bool) -> int:
+    from highwater.bugs.fixes import say_difference
     from highwater.bugs.told import tell
 
     told = tell(bug)
@@ -58,7 +60,7 @@ def _show_simulated(bug: Bug, json: bool) -> int:
         _print_bug(bug)
         _print_plan(told.shown.plan)
         _print_told("with the bug", told.shown, "bold red")
-        _print_told("with every fix", told.mended, "bold green")
+        _print_told("with every fix", told.mended, "bold green", say_difference(bug))
         for problem in problems:
             RESULTS.print(Text(problem, style="bold yellow"), soft_wrap=True)
     if told.mended.violation is not None:
@@ -83,8 +85,10 @@ def _print_plan(plan: Plan) -> None:
         RESULTS.print(Text(line, style="dim"), soft_wrap=True)
 
 
-def _print_told(heading: str, told: Told, style: str) -> None:
+def _print_told(heading: str, told: Told, style: str, difference: Iterable[str] = ()) -> None:
     RESULTS.print(Text(f"\n{heading}: {told.means}", style="bold"), soft_wrap=True)
+    for line in difference:
+        RESULTS.print(Text(line, style="bold"), soft_wrap=True)
     RESULTS.print(Text(told.plan.title, style="italic"), soft_wrap=True)
     for line in told.story.lines():
         RESULTS.print(Text(line), soft_wrap=True)
@@ -93,6 +97,8 @@ def _print_told(heading: str, told: Told, style: str) -> None:
 
 
 def _fields(told: BugTold, problems: list[str]) -> dict[str, object]:
+    from highwater.bugs.fixes import changes_of
+
     def run(each: Told) -> dict[str, object]:
         return {
             "means": each.means,
@@ -107,6 +113,10 @@ def _fields(told: BugTold, problems: list[str]) -> dict[str, object]:
         "ids": told.bug.row.ids,
         "shown": run(told.shown),
         "mended": run(told.mended),
+        "fix": {
+            "toggles": changes_of(told.bug),
+            "planted": told.shown.plan.planted,
+        },
         "problems": problems,
     }
 
