@@ -197,3 +197,13 @@ def test_a_replica_of_an_earlier_topic_is_closed_though_a_later_one_is_assigned(
 
     cluster = Cluster()
     cluster.run(story)
+
+
+def test_a_damaged_state_is_told_with_its_own_path() -> None:
+    async def story(c: Cluster) -> None:
+        await c.hand.set(STATE, b"{", ANY_VERSION)
+        await c.until(lambda: bad_input(c) != [], "it is told")
+
+    cluster = Cluster()
+    cluster.run(story)
+    assert {each.detail["where"] for each in cluster.told(EventKind.BAD_INPUT_MET)} == {STATE}

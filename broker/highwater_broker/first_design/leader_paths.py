@@ -95,12 +95,14 @@ class LeaderPaths:
         path, state_path = leader_path(at), partition_state_path(at)
         while True:
             found, written = await self._get(path), await self._get(state_path)
+            damaged = path, found
             try:
                 leader = decode_leader(found[0], path) if found else None
+                damaged = state_path, written
                 state = decode_partition_state(written[0], state_path) if written else None
             except MalformedZnode as fault:
-                stat = (found or written or (b"", None))[1]
-                self._told.tell(path, str(fault), stat.mzxid if stat else -1)
+                where, znode = damaged
+                self._told.tell(where, str(fault), znode[1].mzxid if znode else -1)
                 return None
             if found is None or leader is None:
                 return Written(None, False, state, _version(written))
