@@ -10,7 +10,8 @@ from rich.text import Text
 
 from highwater.errors import HarnessError
 from highwater.output import PROGRESS, printable
-from highwater.runs.reporting import PAGE, report_run
+from highwater.report.page import PAGE
+from highwater.runs.reporting import report_run
 from highwater_checker.verdict import EXIT_CODES, worst_of
 
 

@@ -13,17 +13,21 @@ from jinja2 import Environment, PackageLoader
 
 from highwater.report.alerts import alerts_of
 from highwater.report.diagram_svg import drawing_of
-from highwater.report.explained import explain_finding, kinds_of
+from highwater.report.explained import Explained, explain_finding, kinds_of
 from highwater.report.explained_text import shown_lines
 from highwater.report.failover import Gap
-from highwater.report.picture import Fault
+from highwater.report.faults_in_run import FaultSpan
+from highwater.report.timeline import timeline_of
+from highwater.report.timeline_drawing import Drawn, draw_timeline
 from highwater.run_folder import RunFolder
 from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_checker.finding import CheckResult
 from highwater_checker.run_folder.evidence import Evidence
 from highwater_checker.stories.diagram import diagram_of
 from highwater_checker.verdict import Verdict
+from highwater_core.ids import TopicPartition
 
+PAGE = "report.html"
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no XML document may have. Source: XML 1.0, "Char"."""
 
@@ -57,17 +61,19 @@ def write_report(
     folder: RunFolder,
     verdict: Verdict,
     gaps: Sequence[Gap],
-    faults: Sequence[Fault],
+    faults: Sequence[FaultSpan],
     evidence: Evidence,
     again: Again,
 ) -> None:
-    """Write both files; the page contains the picture, when there is one.
+    """Write both files; the page contains the picture, when there is one, and the timeline.
 
     A failed run's page begins with its first finding: in words, how it is seen again, its story.
     """
     folder.write_bytes("junit.xml", junit_xml(folder.run_id, verdict))
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
+    told = explain_finding(folder.path, evidence, verdict) if verdict.findings else None
+    violation_s = None if told is None else _seen_s(told)
     page = environment.get_template("report.html.j2").render(
         run_id=folder.run_id,
         verdict=verdict,
@@ -78,16 +84,32 @@ def write_report(
         alerts=alerts_of(evidence.traces),
         picture=base64.b64encode(picture.read_bytes()).decode() if picture.exists() else "",
         again=again,
-        **_of_violation(folder, verdict, evidence),
+        timeline=_timeline(faults, evidence, verdict, violation_s),
+        violation_s=violation_s,
+        **({} if told is None else _of_violation(told, verdict)),
     )
-    folder.write_bytes("report.html", page.encode())
+    folder.write_bytes(PAGE, page.encode())
 
 
-def _of_violation(folder: RunFolder, verdict: Verdict, evidence: Evidence) -> dict[str, object]:
-    """Return what the page's part on the first finding needs; nothing without a finding."""
-    if not verdict.findings:
-        return {}
-    told = explain_finding(folder.path, evidence, verdict)
+def _seen_s(told: Explained) -> float | None:
+    """Return when the finding shows, in seconds from the run's start; None without a clock."""
+    if told.lacks or not told.story.entries:
+        return None
+    return max(0.0, told.story.entries[-1].at_ns / 1e9)
+
+
+def _timeline(
+    faults: Sequence[FaultSpan], evidence: Evidence, verdict: Verdict, violation_s: float | None
+) -> Drawn | None:
+    """Return the run's timeline; None of a run that nobody looked at."""
+    if not evidence.looks:
+        return None
+    found = (TopicPartition(each.topic, each.partition) for each in verdict.findings)
+    return draw_timeline(timeline_of(evidence.looks, evidence.sends, found), faults, violation_s)
+
+
+def _of_violation(told: Explained, verdict: Verdict) -> dict[str, object]:
+    """Return what the page's part on the first finding needs."""
     return {
         "told": told,
         "rows": [row for row in CATALOGUE if row.number in told.finding.rows],

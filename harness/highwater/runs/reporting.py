@@ -36,7 +36,6 @@ from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
 
 PICTURE = "run.png"
-PAGE = "report.html"
 _MS = 1_000_000
 
 
@@ -78,7 +77,7 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
         folder.path / PICTURE,
     )
     again = _again(folder.path, plan, topology)
-    write_report(folder, verdict, gaps, marks, evidence, again)
+    write_report(folder, verdict, gaps, spans, evidence, again)
     return gaps
 
 

@@ -43,4 +43,4 @@ def test_findings_come_first_and_are_few() -> None:
     assert len(found) == 10
     assert found[0] == f"  found: {findings[0]}"
     assert more == "  ... and 2 more in verdict.json"
-    assert how == "  how it came: highwater explain runs/test-1"
+    assert how == "  how it came: runs/test-1/report.html, or highwater explain runs/test-1"

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from highwater.report.failover import Gap
+from highwater.report.faults_in_run import FaultSpan
 from highwater.report.page import Again, junit_xml, write_report
 from highwater.report.picture import Fault, RunPicture, _peaks, draw
 from highwater.run_folder import RunFolder
@@ -69,9 +70,12 @@ def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
         folder.path / "run.png",
     )
     evidence = read_evidence(folder.path)
-    write_report(folder, failed_verdict(), [gap], [Fault(0.2, "kill")], evidence, AGAIN)
+    span = FaultSpan(None, "kill <i>", 0, "dead <i>", 200_000_000, None)
+    write_report(folder, failed_verdict(), [gap], [span], evidence, AGAIN)
     page = (folder.path / "report.html").read_text()
     assert "lost &lt;b&gt;" in page
+    assert "kill &lt;i&gt; (broker-0)" in page
+    assert "dead &lt;i&gt;" in page
     assert "data:image/png;base64," in page
     assert (tmp_path / "latest" / "junit.xml").exists()
 

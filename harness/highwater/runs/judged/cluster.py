@@ -21,10 +21,12 @@ from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater.runs.judged.producing import RecordedProducer
 from highwater.runs.judged.recording import Recording
 from highwater.runs.plans.outcome import list_evidence
+from highwater.runs.reporting import write_pages
 from highwater_chaos import faults as f
-from highwater_checker.judging import judge_run
+from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder.documents import VERDICT
-from highwater_checker.verdict import Verdict
+from highwater_checker.run_folder.evidence import read_evidence
+from highwater_checker.verdict import Outcome, Verdict
 
 
 class JudgedCluster(Cluster):
@@ -146,8 +148,11 @@ class JudgedCluster(Cluster):
         recording.conclude()
         self.collect(self.folder)
         list_evidence(recording.folder)
-        verdict = judge_run(self.folder)
+        evidence = read_evidence(self.folder)
+        verdict = judge_evidence(evidence)
         recording.folder.write(VERDICT, verdict)
+        if verdict.outcome is Outcome.FAIL:  # of others `highwater report` writes them
+            write_pages(recording.folder, evidence, verdict)
         return verdict
 
     # ------------------------------------------------------------ inside

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from highwater.output import printable
 from highwater.report.explained import command_to_explain
+from highwater.report.page import PAGE
 from highwater_checker.invariants.acknowledged_records import CHECK as ACKNOWLEDGED
 from highwater_checker.verdict import Outcome, Verdict
 
@@ -24,7 +25,7 @@ def say_verdict(test: str, folder: Path, verdict: Verdict) -> str:
     if len(findings) > MOST_REASONS:
         lines.append(f"  ... and {len(findings) - MOST_REASONS} more in verdict.json")
     if findings:
-        lines.append(f"  how it came: {command_to_explain(folder)}")
+        lines.append(f"  how it came: {folder / PAGE}, or {command_to_explain(folder)}")
     if verdict.outcome is Outcome.PASS:
         return "\n".join(map(printable, lines))
     clean = [each for each in verdict.checks if not each.findings and not each.unread]

@@ -1,0 +1,300 @@
+"""Draws a run's timeline for its page: figures over one axis of time, to zoom, pan and point at.
+
+Bokeh's scripts are within the page, so that it works without a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from highwater.report.faults_in_run import FaultSpan
+from highwater.report.timeline import Bin, Lag, Span, Timeline
+from highwater_core.ids import NodeId, node_name
+
+if TYPE_CHECKING:
+    from bokeh.models import Range1d
+
+Figure = Any
+"""Bokeh's."""
+TIME_RANGE = "time"
+"""The name of the axis that all figures share, for the page's own script."""
+OTHER_FAULTS = "several nodes"
+"""The lane of faults that act on no single node."""
+_WIDTH = 1_150
+_LEFT, _RIGHT = 110, 20
+_GREY = "#8a8f98"
+_STATES = {"down": "#d55e00", "up": "#a9c4dc", "leads": "#0072b2", "active": "#0072b2"}
+_FAULT = "#f0e442"
+_VIOLATION = "#d55e00"
+_BROKERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8f98")
+"""Of Okabe and Ito: colour-blind people tell them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Pieces of HTML: the library's and the figures' scripts, and where the figures stand."""
+
+    library: str
+    script: str
+    place: str
+
+
+def draw_timeline(
+    timeline: Timeline, faults: Sequence[FaultSpan], violation_s: float | None
+) -> Drawn:
+    """Return the drawing; violation_s: when the first finding shows, None without one."""
+    from bokeh.embed import components
+    from bokeh.layouts import column
+    from bokeh.models import Range1d
+    from bokeh.models import Span as Line
+    from bokeh.resources import Resources
+
+    time = Range1d(0.0, max(timeline.end_s, 0.1), name=TIME_RANGE, bounds="auto")
+    figures = [_nodes(timeline, faults, time)]
+    if timeline.leaders:
+        figures.append(_leaders(timeline, time))
+    if timeline.bins:
+        figures += [_rates(timeline.bins, time), _latencies(timeline.bins, time)]
+    figures += [_lags(name, lags, time) for name, lags in timeline.lags.items()]
+    for figure in figures if violation_s is not None else ():
+        line = Line(location=violation_s, dimension="height", line_color=_VIOLATION, line_width=2)
+        figure.add_layout(line)
+    figures[-1].xaxis.axis_label = "seconds from the run's start"
+    script, place = components(column(*figures, sizing_mode="stretch_width"))
+    library = Resources(mode="inline", components=["bokeh"]).render_js()
+    return Drawn(library, script, place)
+
+
+def _figure(title: str, height: int, time: Range1d, **more: Any) -> Figure:
+    from bokeh.plotting import figure
+
+    made: Figure = figure(
+        title=title,
+        height=height,
+        width=_WIDTH,
+        sizing_mode="stretch_width",
+        x_range=time,
+        tools="xpan,xwheel_zoom,xbox_zoom,reset",
+        active_drag="xbox_zoom",
+        min_border_left=_LEFT,
+        min_border_right=_RIGHT,
+        **more,
+    )
+    # Legible on a light page and on a dark one.
+    made.background_fill_alpha = made.border_fill_alpha = 0.0
+    made.outline_line_color = None
+    made.title.text_color = _GREY
+    made.axis.axis_label_text_color = made.axis.major_label_text_color = _GREY
+    made.axis.axis_line_color = made.axis.major_tick_line_color = _GREY
+    made.axis.minor_tick_line_color = None
+    made.grid.grid_line_alpha = 0.25
+    made.toolbar.logo = None
+    made.toolbar.autohide = True
+    return made
+
+
+def _hover(figure: Figure, renderers: Iterable[Any], tooltips: Any, **more: Any) -> None:
+    from bokeh.models import HoverTool
+
+    figure.add_tools(HoverTool(renderers=[*renderers], tooltips=tooltips, **more))
+
+
+def _legend(figure: Figure) -> None:
+    """Put the legend above the figure; a click on a name hides its lines."""
+    legend = figure.legend[0]
+    legend.click_policy = "hide"
+    legend.orientation = "horizontal"
+    legend.background_fill_alpha = legend.border_line_alpha = 0.0
+    legend.label_text_color = _GREY
+    legend.padding = legend.margin = 0
+    figure.add_layout(legend, "above")
+
+
+def _bars(figure: Figure, spans: Sequence[Span], colours: Sequence[str], height: float) -> Any:
+    from bokeh.models import ColumnDataSource
+
+    source = ColumnDataSource(
+        {
+            "lane": [span.lane for span in spans],
+            "begin": [span.begin_s for span in spans],
+            "end": [span.end_s for span in spans],
+            "text": [span.text for span in spans],
+            "colour": list(colours),
+        }
+    )
+    return figure.hbar(
+        y="lane",
+        left="begin",
+        right="end",
+        height=height,
+        fill_color="colour",
+        line_color=None,
+        source=source,
+    )
+
+
+_OF_SPANS = [("", "@text"), ("from", "@begin{0.000} s"), ("to", "@end{0.000} s")]
+
+
+def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Figure:
+    acting = [_of_fault(fault, timeline.end_s) for fault in faults]
+    lanes = list(dict.fromkeys(span.lane for span in (*timeline.nodes, *acting)))
+    made = _figure(
+        "Nodes, and the faults that acted (yellow)",
+        70 + 26 * max(1, len(lanes)),
+        time,
+        y_range=lanes[::-1] or ["none"],
+    )
+    made.ygrid.visible = False
+    states = _bars(made, timeline.nodes, [_STATES[span.kind] for span in timeline.nodes], 0.7)
+    bands = _bars(made, acting, [_FAULT] * len(acting), 0.28)
+    bands.glyph.line_color = "#000000"
+    bands.glyph.line_width = 0.5
+    _hover(made, [bands], _OF_SPANS)
+    _hover(made, [states], _OF_SPANS)
+    return made
+
+
+def _of_fault(fault: FaultSpan, run_end_s: float) -> Span:
+    """Return the fault's band; one without an end is as wide as a mark, or acts to the run's."""
+    begin_s = fault.begin_ns / 1e9
+    end_s = run_end_s if fault.end_ns is None else fault.end_ns / 1e9
+    lane = OTHER_FAULTS if fault.node is None else node_name(NodeId(fault.node))
+    text = f"{fault.text}: {fault.proof}" if fault.proof else fault.text
+    return Span(lane, begin_s, max(end_s, begin_s + 0.02), "fault", text[:400])
+
+
+def _leaders(timeline: Timeline, time: Range1d) -> Figure:
+    from bokeh.models import ColumnDataSource
+
+    lanes = list(dict.fromkeys(span.lane for span in timeline.leaders))
+    more = f"; {timeline.left_out} partitions are left out" if timeline.left_out else ""
+    made = _figure(
+        f"Leaders and ISRs by partition (a colour a broker{more})",
+        70 + 24 * len(lanes),
+        time,
+        y_range=lanes[::-1],
+    )
+    made.ygrid.visible = False
+    bars = _bars(made, timeline.leaders, [_colour(span.kind) for span in timeline.leaders], 0.7)
+    bars.glyph.line_color = "#ffffff"
+    labels = ColumnDataSource(
+        {
+            "lane": [span.lane for span in timeline.leaders],
+            "begin": [span.begin_s for span in timeline.leaders],
+            "label": [span.label for span in timeline.leaders],
+        }
+    )
+    made.text(
+        "begin",
+        "lane",
+        "label",
+        source=labels,
+        text_baseline="middle",
+        text_font_size="11px",
+        text_color="#ffffff",
+        x_offset=4,
+    )
+    _hover(made, [bars], _OF_SPANS)
+    return made
+
+
+def _colour(broker: str | int) -> str:
+    return _BROKERS[int(broker) % len(_BROKERS)]
+
+
+def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
+    from bokeh.models import ColumnDataSource
+
+    made = _figure("Records that clients sent", 190, time)
+    source = ColumnDataSource(
+        {
+            "begin": [each.begin_s for each in bins],
+            "end": [each.end_s for each in bins],
+            "acknowledged": [each.acknowledged_per_s for each in bins],
+            "failed": [each.failed_per_s for each in bins],
+        }
+    )
+    both = [
+        made.quad(
+            left="begin",
+            right="end",
+            bottom=0,
+            top=name,
+            source=source,
+            fill_color=colour,
+            fill_alpha=0.75,
+            line_color=None,
+            legend_label=name,
+        )
+        for name, colour in (("acknowledged", "#0072b2"), ("failed", "#d55e00"))
+    ]
+    told = [("from", "@begin{0.00} s"), ("acknowledged", "@acknowledged{0,0}/s")]
+    _hover(made, both[:1], [*told, ("failed", "@failed{0,0}/s")])
+    made.yaxis.axis_label = "records/s"
+    made.y_range.start = 0
+    _legend(made)
+    return made
+
+
+def _latencies(bins: Sequence[Bin], time: Range1d) -> Figure:
+    from bokeh.models import ColumnDataSource
+
+    made = _figure("Time to the acknowledgement", 180, time, y_axis_type="log")
+    known = [each for each in bins if each.median_ms is not None]
+    source = ColumnDataSource(
+        {
+            "at": [each.begin_s for each in known],
+            "median": [max(each.median_ms or 0.0, 0.01) for each in known],
+            "longest": [max(each.longest_ms or 0.0, 0.01) for each in known],
+        }
+    )
+    for name, colour in (("longest", "#cc79a7"), ("median", "#0072b2")):
+        points = made.scatter("at", name, source=source, size=4, color=colour, legend_label=name)
+        _hover(made, [points], [("at", "@at{0.00} s"), (name, f"@{name}{{0,0.00}} ms")])
+    made.yaxis.axis_label = "ms"
+    _legend(made)
+    return made
+
+
+def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
+    from bokeh.models import ColumnDataSource
+
+    made = _figure(f"{name}: records behind the leader's log end", 190, time)
+    for lag in lags:
+        source = ColumnDataSource(
+            {"at": lag.times_s, "log_end": lag.log_end, "high_watermark": lag.high_watermark}
+        )
+        label = f"broker {lag.broker}"
+        lines = [
+            made.step(
+                "at",
+                field,
+                source=source,
+                mode="after",
+                line_color=_colour(lag.broker),
+                line_dash=dash,
+                line_width=1.6,
+                legend_label=f"{label} {words}",
+            )
+            for field, dash, words in (
+                ("log_end", "solid", "log end"),
+                ("high_watermark", "dashed", "high watermark"),
+            )
+        ]
+        _hover(
+            made,
+            lines[1:],
+            [
+                (label, "@at{0.00} s"),
+                ("log end behind", "@log_end{0,0}"),
+                ("high watermark behind", "@high_watermark{0,0}"),
+            ],
+        )
+    made.yaxis.axis_label = "records"
+    made.y_range.start = 0
+    if lags:
+        _legend(made)
+    return made

@@ -1,0 +1,162 @@
+"""A run over time: spans, lags and rates from its looks and sends, and their drawing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from highwater.report.faults_in_run import FaultSpan
+from highwater.report.timeline import (
+    MOST_BINS,
+    MOST_PARTITIONS,
+    MOST_POINTS,
+    Timeline,
+    timeline_of,
+)
+from highwater.report.timeline_drawing import OTHER_FAULTS, draw_timeline
+from highwater_checker.history import Acknowledged, HistoryEvent, OperationType, Sends
+from highwater_checker.looks import Look
+from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from highwater_core.messages import NodeSnapshot
+from tests.support.run_on_disk import broker
+
+NO_SENDS = Sends((), (), ())
+S = 1_000_000_000
+
+
+def leads(node: int, epoch: int, end: int, isr: tuple[int, ...] = (0, 1)) -> NodeSnapshot:
+    snapshot = broker(node)
+    replica = replace(
+        snapshot.replicas[0],
+        role="leader",
+        leader=NodeId(node),
+        leader_epoch=LeaderEpoch(epoch),
+        log_end_offset=Offset(end),
+        high_watermark=Offset(end),
+        isr=tuple(map(NodeId, isr)),
+    )
+    return replace(snapshot, replicas=(replica,))
+
+
+def follows(node: int, end: int, high_watermark: int) -> NodeSnapshot:
+    snapshot = broker(node)
+    replica = replace(
+        snapshot.replicas[0],
+        role="follower",
+        log_end_offset=Offset(end),
+        high_watermark=Offset(high_watermark),
+        isr=(),
+    )
+    return replace(snapshot, replicas=(replica,))
+
+
+def story() -> list[Look]:
+    """Broker 0 leads, is down from second 2 to 4, and follows broker 1 from then on."""
+    return [
+        Look(0, {0: leads(0, 0, 10), 1: follows(1, 8, 5)}),
+        Look(1 * S, {0: leads(0, 0, 20), 1: follows(1, 20, 15)}),
+        Look(2 * S, {0: None, 1: follows(1, 20, 15)}),
+        Look(3 * S, {0: None, 1: leads(1, 1, 20, (1,))}),
+        Look(4 * S, {0: follows(0, 12, 12), 1: leads(1, 1, 25, (1,))}),
+        Look(5 * S, {0: follows(0, 25, 25), 1: leads(1, 1, 25)}),
+    ]
+
+
+def acknowledged(at_ms: int, took_ms: int = 5) -> Acknowledged:
+    ns = at_ms * 1_000_000
+    return Acknowledged("t", 0, 0, "v", ns - took_ms * 1_000_000, ns)
+
+
+def failed(at_ms: int) -> HistoryEvent:
+    return HistoryEvent(at_ms * 1_000_000, OperationType.FAIL, 0, "p0", "send", "t", 0, "v")
+
+
+def test_nodes_are_down_lead_or_neither() -> None:
+    spans = timeline_of(story(), NO_SENDS, ()).nodes
+    assert [(span.lane, span.begin_s, span.end_s, span.kind) for span in spans] == [
+        ("broker-0", 0, 2, "leads"),
+        ("broker-0", 2, 4, "down"),
+        ("broker-0", 4, 5, "up"),
+        ("broker-1", 0, 3, "up"),
+        ("broker-1", 3, 5, "leads"),
+    ]
+
+
+def test_leaders_have_their_epochs_and_isrs_and_a_gap_where_nobody_leads() -> None:
+    spans = timeline_of(story(), NO_SENDS, ()).leaders
+    assert [(span.begin_s, span.end_s, span.kind, span.label, span.text) for span in spans] == [
+        (0, 2, "0", "broker 0, epoch 0", "t-0: broker 0, epoch 0; ISR [0, 1]"),
+        (3, 5, "1", "broker 1, epoch 1", "t-0: broker 1, epoch 1; ISR [1]"),
+        (5, 5, "1", "", "t-0: broker 1, epoch 1; ISR [0, 1]"),
+    ]
+
+
+def test_lags_are_behind_the_leaders_log_end() -> None:
+    (of_0, of_1) = timeline_of(story(), NO_SENDS, ()).lags["t-0"]
+    assert (of_0.times_s, of_0.log_end) == ([0, 1, 4, 5], [0, 0, 13, 0])
+    assert (of_1.times_s, of_1.log_end) == ([0, 1, 3, 4, 5], [2, 0, 0, 0, 0])
+    assert of_1.high_watermark == [5, 5, 0, 0, 0]
+
+
+def test_sends_are_counted_where_they_ended() -> None:
+    sends = Sends(
+        (acknowledged(50), acknowledged(60, 30), acknowledged(4_950)), (failed(4_920),), ()
+    )
+    bins = timeline_of(story(), sends, ()).bins
+    assert (bins[0].acknowledged_per_s, bins[0].median_ms, bins[0].longest_ms) == (20, 30, 30)
+    assert bins[1].median_ms is None
+    last = bins[int(4.95 / 0.1)]
+    assert (last.acknowledged_per_s, last.failed_per_s) == (pytest.approx(10), pytest.approx(10))
+    assert sum(each.acknowledged_per_s * (each.end_s - each.begin_s) for each in bins) == (
+        pytest.approx(3)
+    )
+
+
+def test_a_long_run_with_many_sends_and_partitions_is_bounded() -> None:
+    looks = [Look(at * S, {0: leads(0, 0, at), 1: follows(1, 0, 0)}) for at in range(4_000)]
+    sends = Sends(tuple(acknowledged(at * 20) for at in range(200_000)), (), ())
+    found = timeline_of(looks, sends, ())
+    assert len(found.bins) <= MOST_BINS + 1
+    assert all(len(lag.times_s) <= MOST_POINTS for lag in found.lags["t-0"])
+    assert max(found.lags["t-0"][1].log_end) == 3_999, "the longest lag of a stretch is kept"
+
+
+def many(count: int) -> list[Look]:
+    base = leads(0, 0, 1)
+    replicas = tuple(
+        replace(base.replicas[0], topic_partition=TopicPartition("t", at)) for at in range(count)
+    )
+    return [Look(at * S, {0: replace(base, replicas=replicas)}) for at in (0, 1)]
+
+
+def test_partitions_of_findings_are_shown_first() -> None:
+    found = timeline_of(many(20), NO_SENDS, [TopicPartition("t", 19), TopicPartition("x", 0)])
+    assert found.leaders[0].lane == "t-19"
+    assert len(found.leaders) == MOST_PARTITIONS
+    assert found.left_out == 20 - MOST_PARTITIONS
+    assert next(iter(found.lags)) == "t-19"
+
+
+FAULTS = (
+    FaultSpan(None, "</script><b>kill", 0, "dead", 2 * S, 4 * S),
+    FaultSpan(None, "cut", None, "", 3 * S, None),
+)
+
+
+@pytest.mark.parametrize(
+    "timeline",
+    [
+        timeline_of(story(), NO_SENDS, ()),
+        timeline_of(story(), Sends((acknowledged(50),), (failed(60),), ()), ()),
+        timeline_of([Look(0, {0: None})], NO_SENDS, ()),
+        timeline_of(many(20), NO_SENDS, ()),
+    ],
+    ids=["no sends", "sends", "one look at nobody", "many partitions"],
+)
+def test_it_is_drawn_with_its_faults_and_no_text_of_a_run_becomes_html(timeline: Timeline) -> None:
+    drawn = draw_timeline(timeline, FAULTS, 3.5)
+    assert OTHER_FAULTS in drawn.script
+    assert "<b>kill" not in drawn.script
+    assert drawn.script.count("</script>") == 1
+    assert "http" not in drawn.place
