@@ -21,6 +21,7 @@ FOLDERS = {
         "plans_agree_simulated", "search_processes",
     ),
     "tests/pipeline/": ("campaign", "comparing", "ranges"),
+    "tests/scenarios/": ("bugs_are_minimal",),
     "tests/fuzz/": ("fuzz",),
 }  # fmt: skip
 """The files of costly tests, each without test_ and .py."""

@@ -21,7 +21,6 @@ from highwater_chaos.plan import Plan
 from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.stories.entries import FAULTS_BEGIN, HEALED
 from highwater_core.check import BugFound
-from highwater_core.config import PROMISES
 from highwater_core.errors import ErrorCode
 from highwater_core.events import TraceEvent
 from highwater_core.ids import NodeId, TopicPartition, node_name
@@ -29,6 +28,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
+from highwater_simulator.documented import OnTheWay
 from highwater_simulator.end_of_schedule import check_end, lives_in
 from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
@@ -76,7 +76,7 @@ MINIMUM_PROBED = "minimum_probed"
 class RunResult:
     """The result of a run; violation None is a pass.
 
-    Units: simulated_ns is virtual time. flags: violations that are only flagged.
+    Units: simulated_ns is virtual time. flags: violations that did not end the run.
     """
 
     plan: Plan
@@ -134,10 +134,8 @@ class PlanRun:
         self._groups_are_served = True
         self._late_ms = LATE_MESSAGES * -(-latency_of(plan.network).tail_ns // NS_PER_MS)
         self.world = World(plan.seed, plan.topology, plan.network)
-        flagged = tuple(
-            name for name in ("I10", "I12") if PROMISES[plan.topology.preset][name].rows
-        )
-        self.oracle = Oracle(self.world, flagged=flagged)
+        self._on_the_way = OnTheWay(plan, self.world.trace.entries)
+        self.oracle = Oracle(self.world, self._on_the_way)
         self.coverage = Coverage()
         self._meter = CostMeter(self.world.network, self.world.zookeeper)
         self.load = Load(self.world, plan)
@@ -155,7 +153,7 @@ class PlanRun:
     # ------------------------------------------------------------ phases
 
     def run(self) -> RunResult:
-        """Run all phases, or as far as the first violation."""
+        """Run all phases, or as far as the first violation past which the run does not go on."""
         violation: Violation | None = None
         settled: Core | None = None
         try:
@@ -173,6 +171,7 @@ class PlanRun:
             self._read_to_the_end(core)  # last: late records are committed by then
             settled = core
             self._check_end(core)
+            violation = self._on_the_way.first_passed()  # the expected one never came
         except InvariantBroken as broken:
             violation = broken.violation
         except _Failed as failed:
@@ -443,7 +442,7 @@ class PlanRun:
         return RunResult(
             plan=self.plan,
             violation=violation,
-            flags=tuple(self.oracle.flags),
+            flags=tuple(self._on_the_way.flags),
             excused=tuple((each.topic_partition, each.start_offset) for each in excuses),
             acknowledged=self.load.acknowledged(),
             events=self.world.kernel.event_count,

@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from highwater_chaos.faults import fault_name
 from highwater_chaos.plan import Plan, encode_plan
-from highwater_checker.catalogue.explain import explain
-from highwater_core.config import PROMISES, Preset
-from highwater_core.events import TraceEvent
+from highwater_core.config import Preset
 from highwater_planted import planted
+from highwater_simulator.documented import explanations_of
 from highwater_simulator.feedback import Corpus
 from highwater_simulator.generate import Family, generate
 from highwater_simulator.oracle.violation import Violation
@@ -63,8 +62,8 @@ class Kind(NamedTuple):
 class Found:
     """A violation, and the rows of the catalogue that explain it.
 
-    is_documented: the preset does not promise the invariant, and the catalogue explains the
-        violation.
+    is_documented: the catalogue explains the violation, by a row that the preset has, or that the
+        plan expects.
     """
 
     violation: Violation
@@ -219,23 +218,8 @@ def find(result: RunResult) -> Found | None:
 
 
 def explained(violation: Violation, result: RunResult) -> Found:
-    """Return the violation with the catalogue's rows, if the preset may break its invariant."""
-    promises = PROMISES[result.plan.topology.preset]
-    if not any(promise.rows for promise in promises.values()):
-        return Found(violation)
-    until = [
-        entry.event
-        for entry in result.trace.entries[: violation.trace_length]
-        if isinstance(entry.event, TraceEvent)
-    ]
-    explanations = explain(
-        violation.invariant,
-        violation.topic,
-        violation.partition,
-        violation.offset,
-        until,
-        promises,
-    )
+    """Return the violation with the rows that explain it, of those that its run may show."""
+    explanations = explanations_of(result.plan, violation, result.trace.entries)
     return Found(
         violation,
         rows=tuple(each.row for each in explanations),

@@ -61,6 +61,7 @@ def test_a_scenario_that_fails_passes_with_every_fix(path: Path) -> None:
     plan = decode_plan(path.read_bytes(), path)
     assert plan.expected is not None
     assert plan.expected.with_every_fix, "a scenario that fails says what its fix does"
+    assert plan.expected.with_every_fix != plan.title, "its fix does something else"
     result = run_plan(with_every_fix(plan))
     assert find(result) is None, result.violation
     assert idle_steps(result) == []

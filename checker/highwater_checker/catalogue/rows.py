@@ -110,6 +110,7 @@ CATALOGUE: tuple[Row, ...] = (
             "I3": "the kept records differ from the leader's",
             "I4": "such a follower is elected",
             "L4": "the kept log ends within a batch of the leader's, and never takes that batch",
+            "I16": "the leader counts the kept records as copies of its own",
         },
         in_a_trace="became_follower of the leader that it followed in an epoch before that leader "
         "cut its log (log_truncated), with a log end beyond the cut and no log_truncated of its "

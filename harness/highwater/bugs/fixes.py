@@ -12,7 +12,6 @@ from highwater_core.config import PRESETS, Preset, resolve_toggles
 FIXES: Mapping[int, tuple[str, ...]] = {
     1: ("truncation",),
     2: (
-        "unclean_election",
         "broker_epoch",
         "isr_write",
         "high_watermark_waits_for_min_isr",

@@ -11,10 +11,11 @@ from highwater_chaos.fixed import with_every_fix
 from highwater_chaos.plan import Plan
 from highwater_chaos.words import say_plan
 from highwater_checker.catalogue.rows import Row
+from highwater_checker.stories.entries import ORACLE, Entry, Note
 from highwater_checker.stories.story import Story, story_of
 from highwater_simulator.oracle.violation import Violation
 from highwater_simulator.runner import RunResult, run_plan
-from highwater_simulator.search import bug_or_none, find
+from highwater_simulator.search import bug_or_none, explained, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,29 @@ def _told(row: Row, plan: Plan) -> Told:
         raise HarnessError(f"{plan.title}: the cluster did not get ready")
     found = find(result)
     violation = None if found is None else found.violation
-    entries = result.trace.entries
+    entries = list(_without_flags_of_others(row, result))
     story = (
         story_of(entries)
         if violation is None
         else story_of(entries, violation.topic, str(violation))
     )
     return Told(plan, violation, _evidence(row, violation, result), story)
+
+
+def _without_flags_of_others(row: Row, result: RunResult) -> Iterator[Entry]:
+    """Yield the run's entries, without what did not end the run and is not the row's doing.
+
+    The same flag is told once.
+    """
+    first = {str(flag): flag for flag in reversed(result.flags)}
+    by_row = {text for text, flag in first.items() if row.number in explained(flag, result).rows}
+    told: set[str] = set()
+    for entry in result.trace.entries:
+        text = entry.event.what if isinstance(entry.event, Note) and entry.who == ORACLE else ""
+        if text in first and (text not in by_row or text in told):
+            continue
+        told.add(text)
+        yield entry
 
 
 def _evidence(row: Row, violation: Violation | None, result: RunResult) -> str:

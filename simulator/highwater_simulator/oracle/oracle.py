@@ -1,7 +1,7 @@
 """The oracle of a world: after every event it checks the partitions that the event changed.
 
 Taps, callbacks of the world, only take notes. Checks run once the event is over, when no node is in
-the middle of a step. The first violation ends the simulation.
+the middle of a step. The first violation ends the simulation, unless its run goes on past it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
+from highwater_simulator.documented import ENDS_AT_THE_FIRST, OnTheWay
 from highwater_simulator.minima import configured_minimum, is_compacted
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
@@ -58,11 +59,9 @@ _ALL_ISR = -1
 class Oracle:
     """Judges one world."""
 
-    def __init__(self, world: World, *, flagged: tuple[str, ...] = ()) -> None:
+    def __init__(self, world: World, on_the_way: OnTheWay = ENDS_AT_THE_FIRST) -> None:
         self._world = world
-        self._flagged = flagged
-        self.flags: list[Violation] = []
-        """Violations of flagged invariants, which do not end the run."""
+        self._on_the_way = on_the_way
         self._minima: dict[str, int] = {}
         """By topic, the least min.insync.replicas that a broker may still go by."""
         self._compacted: dict[str, None] = {}
@@ -145,16 +144,16 @@ class Oracle:
     def report(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int = -1
     ) -> None:
-        """End the simulation with this violation, unless its invariant is only flagged.
+        """End the simulation with this violation, unless its run goes on past it.
 
         Raises:
-            InvariantBroken: the invariant is not only flagged.
+            InvariantBroken: the run does not go on past it.
         """
-        violation = self.note(at, invariant, message, offset)
-        if invariant in self._flagged:
-            self.flags.append(violation)
+        if self._on_the_way.was_passed(at, invariant, message):
             return
-        raise InvariantBroken(violation)
+        violation = self.note(at, invariant, message, offset)
+        if not self._on_the_way.goes_on_past(violation):
+            raise InvariantBroken(violation)
 
     def _report_when_over(
         self, at: TopicPartition | None, invariant: str, message: str, offset: int
