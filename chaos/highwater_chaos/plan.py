@@ -225,9 +225,11 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     verdict: str = "pass"
     invariant: str = ""
-    """The violated invariant, where the verdict is fail."""
+    """The violated invariant, where the verdict is fail. In virtual time a run goes on up to its
+    violation, past those of other invariants that a row of the catalogue explains."""
     rows: tuple[int, ...] = ()
-    """The rows of the catalogue that explain it."""
+    """The rows of the catalogue that explain it. A plan with toggles names those that they bring
+    back; otherwise only the preset's rows explain a violation."""
     planted: str = ""
     """The planted bug that every node has; empty for none."""
     least_acknowledged: int = 0

@@ -68,11 +68,14 @@ class OnTheWay:
     row explains: their bug does its harm only later. Whatever no row explains ends it.
     """
 
-    def __init__(self, plan: Plan, entries: Sequence[Entry]) -> None:
-        """entries: of the run's trace, which grows."""
+    def __init__(
+        self, plan: Plan, entries: Sequence[Entry], also_flagged: tuple[str, ...] = ()
+    ) -> None:
+        """entries: of the run's trace, which grows. also_flagged: more flagged invariants."""
         self._plan = plan
         self._entries = entries
-        self._flagged = tuple(name for name in FLAGGED if PROMISES[plan.topology.preset][name].rows)
+        promises = PROMISES[plan.topology.preset]
+        self._flagged = (*(name for name in FLAGGED if promises[name].rows), *also_flagged)
         self.flags: list[Violation] = []
         """Violations that did not end the run."""
         self._passed: dict[_Key, Violation] = {}

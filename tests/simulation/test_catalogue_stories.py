@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from highwater_chaos.plan import PlanTopology
+from highwater_chaos.plan import Plan, PlanTopology
 from highwater_checker.catalogue.explain import Explanation, explain
 from highwater_core import znodes
 from highwater_core.config import Preset
@@ -19,6 +19,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition, node_name
 from highwater_core.ports import CreateOp, DeleteOp
 from highwater_simulator import liveness
+from highwater_simulator.documented import OnTheWay
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
@@ -28,8 +29,6 @@ from highwater_simulator.zookeeper_session import SimulatedCoordinationFactory
 
 T0 = TopicPartition("t", 0)
 LONG_MS = 60_000
-FLAGGED = ("I10", "I12")
-"""Under v3 the first leader without a record breaks I10, and every unclean election I12."""
 
 
 class Tale:
@@ -41,9 +40,9 @@ class Tale:
             3, PlanTopology(preset=preset, broker_settings=broker_settings, **topology)
         )
         self.preset = preset
-        self.oracle = Oracle(
-            self.world, flagged=(*FLAGGED, *flagged) if preset is Preset.V3 else ()
-        )
+        plan = Plan(seed=3, topology=self.world.topology)
+        also = flagged if preset is Preset.V3 else ()
+        self.oracle = Oracle(self.world, OnTheWay(plan, self.world.trace.entries, also))
         self.client = self.world.client("client")
         self.violation: Violation | None = None
 

@@ -206,7 +206,7 @@ def test_a_replay_and_a_run_of_one_plan_give_one_verdict(path: Path, tmp_path: P
 
 def test_a_replay_says_that_a_flaw_is_documented() -> None:
     result = highwater("sim", "replay", LAGGING)
-    assert "verdict: fail (a documented flaw of the preset)" in result.stdout
+    assert "verdict: fail (a documented flaw)" in result.stdout
     assert "catalogue row 1 (" in result.stdout
 
 

@@ -12,7 +12,7 @@ from highwater_core.config import PRESETS, Preset, resolve_toggles
 FIXES: Mapping[int, tuple[str, ...]] = {
     1: ("truncation",),
     2: (
-        "broker_epoch",
+        "unclean_election",
         "isr_write",
         "high_watermark_waits_for_min_isr",
         "eligible_leader_replicas",

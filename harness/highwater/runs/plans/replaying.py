@@ -203,6 +203,6 @@ def ending(replayed: Replayed) -> Iterator[tuple[str, str]]:
     if found is not None and found.rows:
         rows = ", ".join(str(row) for row in found.rows)
         yield f"catalogue row {rows} ({', '.join(found.ids)}): {found.evidence}", "yellow"
-    documented = " (a documented flaw of the preset)" if found and found.is_documented else ""
+    documented = " (a documented flaw)" if found and found.is_documented else ""
     yield f"verdict: {outcome.value}{documented}", STYLES[outcome]
     yield f"digest {result.digest()}", ""
