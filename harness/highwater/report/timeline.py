@@ -13,6 +13,7 @@ from highwater.report.observation import active_controller
 from highwater_checker.history import SEND, Sends
 from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
 from highwater_core.ids import NodeId, TopicPartition, is_controller, node_name
+from highwater_core.internal_topics import INTERNAL_TOPICS
 
 MOST_BINS = 600
 MOST_POINTS = 1_500
@@ -83,7 +84,7 @@ def timeline_of(looks: Sequence[Look], sends: Sends, first: Iterable[TopicPartit
     """Return what the run's looks and sends show.
 
     looks: in order. first: partitions that are shown before others, as those of findings. The
-    others follow by how often their leaders changed.
+    others follow by how often their leaders changed, the brokers' own topics last.
     """
     end_s = max(
         [look.time_ns / _S for look in looks[-1:]]
@@ -112,7 +113,7 @@ def _order(
 ) -> list[TopicPartition]:
     wanted = [at for at in dict.fromkeys(first) if at in leaders]
     others = [at for at in leaders if at not in wanted]
-    return wanted + sorted(others, key=lambda at: -len(leaders[at]))
+    return wanted + sorted(others, key=lambda at: (at.topic in INTERNAL_TOPICS, -len(leaders[at])))
 
 
 # ---------------------------------------------------------------- spans

@@ -138,6 +138,16 @@ def test_partitions_of_findings_are_shown_first() -> None:
     assert next(iter(found.lags)) == "t-19"
 
 
+def test_the_brokers_own_topics_come_last() -> None:
+    base = leads(0, 0, 1)
+    names = ("__consumer_offsets", "t")
+    replicas = tuple(
+        replace(base.replicas[0], topic_partition=TopicPartition(name, 0)) for name in names
+    )
+    looks = [Look(at * S, {0: replace(base, replicas=replicas)}) for at in (0, 1)]
+    assert [*timeline_of(looks, NO_SENDS, ()).lags] == ["t-0", "__consumer_offsets-0"]
+
+
 FAULTS = (
     FaultSpan(None, "</script><b>kill", 0, "dead", 2 * S, 4 * S),
     FaultSpan(None, "cut", None, "", 3 * S, None),
