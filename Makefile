@@ -26,7 +26,7 @@ FUZZ_ARGS ?=
 MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-pipeline engine images demo test test-full lint unit clean
+.PHONY: help setup setup-pipeline engine images wheel demo test test-full lint unit clean
 .PHONY: fuzz mutate clients client-suites
 .PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
@@ -55,6 +55,10 @@ engine: ## Make sure that a Docker engine answers.
 
 images: setup engine ## Build the images that are missing, before a test has to wait for one.
 	@$(BIN)/highwater images build --all
+
+wheel: setup ## Make the wheel that other projects install, in dist/.
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel
 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2

@@ -12,7 +12,8 @@ FOLDERS = {
     "tests/integration/": (
         "chaos_run", "clients_that_harm", "cluster_lifecycle", "committed_offsets_in_containers",
         "compaction_in_containers", "crashes_of_jobs_in_containers", "damaged_disks",
-        "every_fault_after_a_kill", "faults_after_a_kill", "healing", "more_faults_in_containers",
+        "every_fault_after_a_kill", "example_project", "faults_after_a_kill", "healing",
+        "more_faults_in_containers",
         "plan_faults_in_containers", "plans_in_containers", "properties_under_faults",
         "pytest_plugin", "slow_links", "stock_groups", "whole_node_failures",
     ),

@@ -8,6 +8,8 @@ from pathlib import Path
 from highwater.errors import HarnessError
 
 IMAGE_FOLDER = Path("compose/images")
+PACKED_SOURCES = "_sources"
+"""In this package, where it was installed from a wheel: scripts/hatch_build.py."""
 NODE_LOCK = Path("locks/node.txt")
 PIPELINE_LOCK = Path("locks/pipeline.txt")
 PLANTED_PACKAGE = Path("planted/highwater_planted")
@@ -31,16 +33,20 @@ NODE_PACKAGES: tuple[Path, ...] = (
 
 @cache
 def project_root() -> Path:
-    """Return the checkout that this package is part of.
+    """Return the checkout that this package is part of, or the copy of its sources in a wheel.
 
     Raises:
-        HarnessError: installed without one: the images' sources are not here.
+        HarnessError: there is neither.
     """
     for folder in Path(__file__).resolve().parents:
         if (folder / "pyproject.toml").is_file() and (folder / IMAGE_FOLDER).is_dir():
             return folder
+    packed = Path(__file__).resolve().parent / PACKED_SOURCES
+    if (packed / IMAGE_FOLDER).is_dir():
+        return packed
     raise HarnessError(
-        "images are built from Highwater's checkout; install it with 'pip install --editable'"
+        "the sources of Highwater's images are not here; install its wheel, or a checkout with "
+        "'pip install --editable'"
     )
 
 

@@ -1,0 +1,31 @@
+"""The project's wheel, built and installed into a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from highwater.project import project_root
+
+_WITHIN_S = 300
+
+
+def installed_wheel(folder: Path) -> Path:
+    """Build the wheel, and return the folder with what it installs; its dependencies stay here."""
+    built, installed = folder / "dist", folder / "installed"
+    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)])
+    (wheel,) = built.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*pip, "--no-deps", "--no-index", "--target", str(installed), str(wheel)])
+    return installed
+
+
+def environment_with(installed: Path) -> dict[str, str]:
+    """Return an environment in which Python imports Highwater from there."""
+    return os.environ | {"PYTHONPATH": str(installed)}
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, cwd=project_root(), check=True, timeout=_WITHIN_S, capture_output=True)
