@@ -11,8 +11,7 @@ from highwater_checker.run_folder.files import files_in, read_whole, text_of
 from highwater_checker.segments import (
     Batch,
     DamagedLog,
-    batches_of,
-    read_batches,
+    placed_batches,
 )
 
 _CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -69,20 +68,17 @@ class Dumped:
 def dump(path: Path) -> Dumped:
     """Return the batches of a segment's file, or of all segments of a partition's folder.
 
+    A segment that was compacted into the one before it, and whose file a stop left, is left out.
+
     Raises:
         OSError: it cannot be read.
     """
     segments = files_in(path, ".log") if path.is_dir() else [path]
+    contents = ((text_of(segment.name), read_whole(segment)) for segment in segments)
     found: list[tuple[DumpedBatch, Batch]] = []
     try:
-        for segment in segments:
-            name = text_of(segment.name)
-            position = 0
-            for batch in batches_of(name, read_whole(segment)):
-                found.append((_facts_of(name, position, batch), batch))
-                position += len(batch.data)
-        if path.is_dir():
-            read_batches(path)  # how its segments follow each other
+        for each in placed_batches(contents):
+            found.append((_facts_of(each.segment, each.position_bytes, each.batch), each.batch))
     except DamagedLog as damage:
         return Dumped(tuple(found), str(damage))
     return Dumped(tuple(found))

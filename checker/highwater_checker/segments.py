@@ -148,23 +148,55 @@ def batches_in(
     Raises:
         DamagedLog: see read_batches.
     """
-    batches: list[Batch] = []
+    return tuple(each.batch for each in placed_batches(segments, is_compacted=is_compacted))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBatch:
+    """A batch, and where it begins: its segment's name, and the byte in it."""
+
+    segment: str
+    position_bytes: int
+    batch: Batch
+
+
+def placed_batches(
+    segments: Iterable[tuple[str, bytes]], *, is_compacted: bool = True
+) -> Iterator[PlacedBatch]:
+    """Yield what batches_in returns, with their places, up to the first damage.
+
+    Raises:
+        DamagedLog: see read_batches.
+    """
+    end: int | None = None
     found = list(segments)
     for number, (name, data) in enumerate(found):
         later = [_base_offset(each) for each, _ in found[number + 1 :]]
-        end = batches[-1].next_offset if batches else 0
-        own = list(batches_of(name, data))
-        if is_compacted and _base_offset(name) < end and end in later:
-            continue
-        _check_name(name, own, end, is_compacted=is_compacted)
-        for batch in own:
-            if batches and batch.base_offset != batches[-1].next_offset:
-                raise DamagedLog(
-                    f"{name}: batch at {batch.base_offset} after one that ends at "
-                    f"{batches[-1].next_offset}"
-                )
-            batches.append(batch)
-    return tuple(batches)
+        own, damage = _up_to_damage(name, data)
+        is_left_over = end is not None and _base_offset(name) < end and end in later
+        if not (is_compacted and is_left_over):
+            _check_name(name, own, end or 0, is_compacted=is_compacted)
+            position_bytes = 0
+            for batch in own:
+                if end not in (None, batch.base_offset):
+                    raise DamagedLog(
+                        f"{name}: batch at {batch.base_offset} after one that ends at {end}"
+                    )
+                yield PlacedBatch(name, position_bytes, batch)
+                position_bytes += len(batch.data)
+                end = batch.next_offset
+        if damage is not None:
+            raise damage
+
+
+def _up_to_damage(name: str, data: bytes) -> tuple[list[Batch], DamagedLog | None]:
+    own: list[Batch] = []
+    try:
+        for batch in batches_of(name, data):
+            own.append(batch)
+    except DamagedLog as damage:
+        return own, damage
+    return own, None
 
 
 def _check_name(name: str, own: list[Batch], end: int, *, is_compacted: bool) -> None:

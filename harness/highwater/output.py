@@ -16,6 +16,8 @@ Cell = Callable[[Any], str]
 
 STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 """The colour of each verdict."""
+_WIDE = 150
+"""Columns of a table that is printed whole."""
 PROGRESS = Console(stderr=True, highlight=False)
 RESULTS = Console(highlight=False)
 
@@ -50,6 +52,11 @@ def table_of_columns(rows: Sequence[Mapping[str, Any]], head: str, cell: Cell) -
         if name != head:
             table.add_row(name.replace("_", " "), *(cell(row[name]) for row in rows))
     return table
+
+
+def print_whole(table: Table) -> None:
+    """Print a table with whole cells, however narrow the terminal: numbers must not be cut."""
+    RESULTS.print(table, width=max(RESULTS.width, _WIDE), crop=False)
 
 
 def print_json(value: Any) -> None:

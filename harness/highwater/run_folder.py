@@ -15,7 +15,8 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import Document
+from highwater_checker.run_folder.documents import PROMISES, Document
+from highwater_checker.run_folder.files import may_be_there, read_whole
 
 T = TypeVar("T")
 TEST = "test.txt"
@@ -65,11 +66,15 @@ class RunFolder:
         return self.write_bytes(document.name, document.encode(value))
 
     def write_bytes(self, name: str, data: bytes) -> Path:
+        """Write the whole file or nothing; a link in its place is replaced, not followed."""
         path = self.path / name
-        with path.open("wb") as file:
+        staged = path.with_name(f".{path.name}-{os.getpid()}")
+        staged.unlink(missing_ok=True)
+        with staged.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        staged.replace(path)
         return path
 
 
@@ -83,6 +88,25 @@ def point_latest_to(root: Path, run_id: str | None) -> None:
     staged.unlink(missing_ok=True)
     staged.symlink_to(run_id)
     staged.replace(latest)
+
+
+def is_run(path: Path) -> bool:
+    """Return whether the folder is a run's: it has one of the files that each run begins with."""
+    marks = (names.TOPOLOGY, names.PLAN, PROMISES.name, names.VERDICT, names.LOOKS)
+    return any(may_be_there(path / name) for name in marks)
+
+
+def was_on_containers(folder: Path) -> bool:
+    """Return whether the run was on containers, which leave a build or ZooKeeper's tree."""
+    return may_be_there(folder / names.BUILD) or may_be_there(folder / names.ZNODES)
+
+
+def name_of_test(folder: Path) -> str:
+    """Return the name of the test whose cluster the run was, "" of another run."""
+    try:
+        return read_whole(folder / TEST).decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def new_run_id(kind: str) -> str:

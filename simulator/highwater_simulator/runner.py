@@ -28,7 +28,6 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
-from highwater_simulator.documented import OnTheWay
 from highwater_simulator.end_of_schedule import check_end, lives_in
 from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
@@ -36,6 +35,7 @@ from highwater_simulator.liveness import Core, Missing
 from highwater_simulator.load import Load
 from highwater_simulator.minima import KEY, configured_minimum, is_compacted, least_in_sync
 from highwater_simulator.network import Plane, latency_of
+from highwater_simulator.oracle.documented import OnTheWay
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.run_cost import NO_COST, CostMeter, RunCost

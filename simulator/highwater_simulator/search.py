@@ -17,9 +17,9 @@ from highwater_chaos.faults import fault_name
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_core.config import Preset
 from highwater_planted import planted
-from highwater_simulator.documented import explanations_of
 from highwater_simulator.feedback import Corpus
 from highwater_simulator.generate import Family, generate
+from highwater_simulator.oracle.documented import explanations_of
 from highwater_simulator.oracle.violation import Violation
 from highwater_simulator.run_cost import NO_COST, RunCost
 from highwater_simulator.runner import RunResult, run_plan

@@ -19,9 +19,9 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition, node_name
 from highwater_core.ports import CreateOp, DeleteOp
 from highwater_simulator import liveness
-from highwater_simulator.documented import OnTheWay
 from highwater_simulator.liveness import Core
 from highwater_simulator.network import Plane
+from highwater_simulator.oracle.documented import OnTheWay
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken, Violation
 from highwater_simulator.world import World

@@ -82,6 +82,30 @@ def test_no_replica_is_closed_while_it_is_assigned(of_leader: bool, leader_epoch
     assert cluster.told(EventKind.REPLICA_STOPPED) == []
 
 
+@pytest.mark.parametrize("is_written_again", [False, True], ids=["as it was", "written again"])
+def test_nor_by_requests_that_wait_for_brokers_that_are_down(is_written_again: bool) -> None:
+    """Found: once the topic's znode was written again, each broker deleted its replica."""
+
+    async def story(c: Cluster) -> None:
+        assert await c.send("a") == "NONE"
+        await c.world.sleep(1_000)
+        for broker in c.world.brokers:
+            c.world.kill(broker)
+        await c.world.sleep(10_000)
+        for broker in c.world.brokers:
+            await c.hand.create(request_prefix(broker), closing(7), sequential=True)
+        if is_written_again:
+            data, _ = await c.hand.get(topic_path("t"))
+            await c.hand.set(topic_path("t"), data, ANY_VERSION)
+        for broker in c.world.brokers:
+            c.world.start(broker)
+        await c.until(lambda: not any(map(c.queue, c.world.brokers)), "the queues are read")
+        await c.in_sync()
+        assert await c.values() == ["a"]
+
+    Cluster().run(story)
+
+
 def test_a_request_that_cannot_be_removed_is_carried_out_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -31,11 +31,12 @@ from highwater_core.znodes import (
 class KnownTopic:
     """A topic's znode, as it was read, or written by this broker.
 
-    mzxid: ZooKeeper's number of the transaction that wrote it last.
+    czxid, mzxid: ZooKeeper's numbers of the transactions that made it, and wrote it last.
     """
 
     content: TopicContent
     node_version: int
+    czxid: int
     mzxid: int
 
 
@@ -87,7 +88,7 @@ class ClusterView:
 
     def wrote_topic(self, name: str, content: TopicContent, stat: Stat) -> None:
         """Know what this broker has written; its watch tells of it, and of later writes, too."""
-        self._topics[name] = KnownTopic(content, stat.node_version, stat.mzxid)
+        self._topics[name] = KnownTopic(content, stat.node_version, stat.czxid, stat.mzxid)
 
     def closed(self, at: TopicPartition) -> None:
         """Take this broker's replica as closed until the topic is read again."""
@@ -140,7 +141,7 @@ class ClusterView:
             return list(before)
         try:
             self._topics[topic] = KnownTopic(
-                decode_topic(data, topic), stat.node_version, stat.mzxid
+                decode_topic(data, topic), stat.node_version, stat.czxid, stat.mzxid
             )
         except MalformedZnode as fault:
             self._told.tell(path, str(fault), stat.mzxid)

@@ -243,12 +243,11 @@ class Elector:
         """Delete the replica; return False where the disk did not.
 
         Brokers send the request with the transaction that deletes the topic, or takes the broker
-        out of its assignment. One that is sent while the broker is assigned is refused: the records
-        of a leader, or of a member of the ISR, would be lost.
+        out of its assignment and ISR. One that is sent while the broker is assigned is refused: the
+        records of a leader, or of a member of the ISR, would be lost.
         """
         is_assigned = self._me in self._view.replicas_of(at)
-        known = self._view.topic(at.topic)
-        if is_assigned and known is not None and known.mzxid < found.czxid:
+        if is_assigned and await self._was_assigned_at(at, found.czxid):
             self._refuse(at, found.request.change, ReplicaIsAssigned.__name__)
             return True
         self._forget([at])
@@ -259,6 +258,20 @@ class Elector:
             if is_done:  # it was of an earlier topic, or was moved away and back
                 self._work.add(TopicAgain(at.topic))
         return is_done
+
+    async def _was_assigned_at(self, at: TopicPartition, czxid: int) -> bool:
+        """Return whether this broker, which is assigned, was so in the transaction of that number.
+
+        It was if the assignment is not written since, or if it leads, or is in the ISR, of the same
+        topic: a broker that is assigned anew joins once it has fetched, after its queue is read.
+        """
+        known = self._view.topic(at.topic)
+        if known is None or known.czxid > czxid:
+            return False
+        if known.mzxid < czxid:
+            return True
+        written = await self._paths.read(at)
+        return written is None or self._me in (written.led_by, *written.isr)
 
     def _refuse(self, at: TopicPartition, request: str, error: str, what: str = "") -> None:
         self._trace.emit(

@@ -47,6 +47,8 @@ class Again:
     planted: str
     commit: str
     test: str = ""
+    has_plan: bool = True
+    """Whether there is a plan, which this version perhaps cannot read."""
 
     @property
     def test_in_a_shell(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, nan
-from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -27,6 +28,7 @@ _MOST_LISTED = 80
 """Marks listed below the picture; the plan and the intents have all."""
 _LIST_COLUMNS, _LISTED_ROW_IN = 2, 0.16
 _BIN_S = 0.1
+_MOST_BINS = 36_000
 _DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
 _BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
 
@@ -51,9 +53,11 @@ class RunPicture:
     gaps: Sequence[Gap]
 
 
-def draw(run: RunPicture, path: Path) -> None:
-    """Write the picture as PNG."""
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+def draw(run: RunPicture) -> bytes:
+    """Return the picture as PNG."""
+    style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    style |= {"text.parse_math": False}  # a run's texts may have any "$"
+    with mpl.rc_context(style):
         figure = Figure(figsize=(12, 8.5 + _list_height_in(run.faults)), layout="constrained")
         rate, lanes, offsets = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 3))
         figure.suptitle(run.title, fontsize=12, x=0.01, ha="left")
@@ -66,18 +70,21 @@ def draw(run: RunPicture, path: Path) -> None:
         offsets.set_xlabel("seconds from the run's start")
         if len(run.faults) > _MOST_INLINE:
             _list_faults(figure, run.faults)
-        figure.savefig(path, dpi=110)
+        png = io.BytesIO()
+        figure.savefig(png, dpi=110)
+    return png.getvalue()
 
 
 def _draw_rate(axes: Axes, run: RunPicture) -> None:
-    end_s = max((look.time_ns for look in run.looks), default=0) / 1e9
-    bins = [0] * (int(end_s / _BIN_S) + 2)
+    end_s = max(0.0, max((look.time_ns for look in run.looks), default=0) / 1e9)
+    width_s = max(_BIN_S, end_s / _MOST_BINS)
+    bins = [0] * (int(end_s / width_s) + 2)
     for ack in run.acknowledged:
-        index = int(ack.acknowledged_ns / 1e9 / _BIN_S)
-        if index < len(bins):
+        index = int(ack.acknowledged_ns / 1e9 / width_s)
+        if 0 <= index < len(bins):
             bins[index] += 1
-    times = [index * _BIN_S for index in range(len(bins))]
-    per_second = [count / _BIN_S for count in bins]
+    times = [index * width_s for index in range(len(bins))]
+    per_second = [count / width_s for count in bins]
     axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
     top = _rate_top(per_second)
     axes.set_ylim(0, top * 1.3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, isnan, nan
 
 from highwater.report.observation import active_controller
 from highwater_checker.history import SEND, Sends
@@ -20,6 +21,8 @@ MOST_POINTS = 1_500
 MOST_PARTITIONS = 12
 MOST_LAGS = 3
 _BIN_S = 0.1
+_MOST_LAG = 2**53
+"""Beyond it JavaScript has no whole numbers."""
 _S = 1e9
 
 
@@ -43,14 +46,22 @@ class Span:
 class Lag:
     """How far a replica was behind its leader's log end, over time.
 
-    log_end: in records, of its log's end; high_watermark: of its high watermark. A time at which it
-    did not answer, or nobody led, has no point.
+    log_end: in records, of its log's end; high_watermark: of its high watermark; nan at a time at
+    which it did not answer, or nobody led.
     """
 
     broker: int
     times_s: list[float] = field(default_factory=list)
-    log_end: list[int] = field(default_factory=list)
-    high_watermark: list[int] = field(default_factory=list)
+    log_end: list[float] = field(default_factory=list)
+    high_watermark: list[float] = field(default_factory=list)
+
+    def add(self, time_s: float, log_end: float, high_watermark: float) -> None:
+        """Add a point; of a stretch without a value the first alone."""
+        if isnan(log_end) and (not self.log_end or isnan(self.log_end[-1])):
+            return
+        self.times_s.append(time_s)
+        self.log_end.append(log_end)
+        self.high_watermark.append(high_watermark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +97,8 @@ def timeline_of(looks: Sequence[Look], sends: Sends, first: Iterable[TopicPartit
     looks: in order. first: partitions that are shown before others, as those of findings. The
     others follow by how often their leaders changed, the brokers' own topics last.
     """
-    end_s = max(
-        [look.time_ns / _S for look in looks[-1:]]
-        + [ack.acknowledged_ns / _S for ack in sends.acknowledged[-1:]],
-        default=0.0,
-    )
+    looked_ns = (look.time_ns for look in looks)
+    end_s = max([0, *looked_ns, *(ack.acknowledged_ns for ack in sends.acknowledged)]) / _S
     led = [leaderships(look) for look in looks]
     leaders = {at: list(_leader_spans(at, looks, led)) for at in _partitions(led)}
     shown = _order(leaders, first)
@@ -185,16 +193,17 @@ def _lags(
 ) -> Iterator[Lag]:
     found: dict[int, Lag] = {}
     for look, each in zip(looks, led, strict=True):
-        leadership = each.get(at)
-        if leadership is None:
-            continue
-        end = leadership.log_end_offset
-        for broker, replica in replicas_of(look, at).items():
-            lag = found.setdefault(broker, Lag(broker))
-            lag.times_s.append(look.time_ns / _S)
+        leadership, replicas = each.get(at), replicas_of(look, at)
+        found |= {broker: Lag(broker) for broker in replicas if broker not in found}
+        for broker, lag in found.items():
+            replica = replicas.get(broker)
+            if leadership is None or replica is None:
+                lag.add(look.time_ns / _S, nan, nan)
+                continue
             # A look asks one node after another: a follower may be ahead of the leader by then.
-            lag.log_end.append(max(0, end - replica.log_end_offset))
-            lag.high_watermark.append(max(0, end - replica.high_watermark))
+            behind = [leadership.log_end_offset - replica.log_end_offset]
+            behind.append(leadership.log_end_offset - replica.high_watermark)
+            lag.add(look.time_ns / _S, *(float(min(max(0, each), _MOST_LAG)) for each in behind))
     for broker in sorted(found):
         yield _thinned(found[broker])
 
@@ -206,7 +215,7 @@ def _thinned(lag: Lag) -> Lag:
         return lag
     step = -(-count // MOST_POINTS)
     kept = [
-        max(range(begin, min(begin + step, count)), key=lambda at: lag.high_watermark[at])
+        max(range(begin, min(begin + step, count)), key=lambda at: _length(lag, at))
         for begin in range(0, count, step)
     ]
     return Lag(
@@ -215,6 +224,12 @@ def _thinned(lag: Lag) -> Lag:
         [lag.log_end[at] for at in kept],
         [lag.high_watermark[at] for at in kept],
     )
+
+
+def _length(lag: Lag, at: int) -> float:
+    """Return the lag; a gap counts as the longest, so that it is kept."""
+    length = lag.high_watermark[at]
+    return inf if isnan(length) else length
 
 
 # ---------------------------------------------------------------- rates

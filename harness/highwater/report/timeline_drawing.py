@@ -5,6 +5,7 @@ Bokeh's scripts are within the page, so that it works without a network.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,18 +28,28 @@ _LEFT, _RIGHT = 110, 20
 _GREY = "#8a8f98"
 _STATES = {"down": "#d55e00", "up": "#a9c4dc", "leads": "#0072b2", "active": "#0072b2"}
 _FAULT = "#f0e442"
-_VIOLATION = "#d55e00"
+_VIOLATION = "#c00040"
+_KEY = (
+    (_STATES["leads"], "leads, or is the active controller"),
+    (_STATES["up"], "follows, or stands by"),
+    (_STATES["down"], "does not answer"),
+    (_FAULT, "a fault that acted"),
+)
 _BROKERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8f98")
 """Of Okabe and Ito: colour-blind people tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Pieces of HTML: the library's and the figures' scripts, and where the figures stand."""
+    """Pieces of HTML: the library's and the figures' scripts, and where the figures stand.
+
+    key: what each colour says.
+    """
 
     library: str
     script: str
     place: str
+    key: tuple[tuple[str, str], ...]
 
 
 def draw_timeline(
@@ -50,6 +61,7 @@ def draw_timeline(
     from bokeh.models import Range1d
     from bokeh.models import Span as Line
     from bokeh.resources import Resources
+    from bokeh.util.warnings import BokehUserWarning
 
     time = Range1d(0.0, max(timeline.end_s, 0.1), name=TIME_RANGE, bounds="auto")
     figures = [_nodes(timeline, faults, time)]
@@ -62,9 +74,13 @@ def draw_timeline(
         line = Line(location=violation_s, dimension="height", line_color=_VIOLATION, line_width=2)
         figure.add_layout(line)
     figures[-1].xaxis.axis_label = "seconds from the run's start"
-    script, place = components(column(*figures, sizing_mode="stretch_width"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BokehUserWarning)  # of numbers that no axis can show
+        script, place = components(column(*figures, sizing_mode="stretch_width"))
     library = Resources(mode="inline", components=["bokeh"]).render_js()
-    return Drawn(library, script, place)
+    brokers = dict.fromkeys(int(span.kind) for span in timeline.leaders)
+    of_brokers = ((_colour(broker), f"broker {broker} leads") for broker in sorted(brokers))
+    return Drawn(library, script, place, (*_KEY, *of_brokers))
 
 
 def _figure(title: str, height: int, time: Range1d, **more: Any) -> Figure:
@@ -142,7 +158,7 @@ def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Fi
     acting = [_of_fault(fault, timeline.end_s) for fault in faults]
     lanes = list(dict.fromkeys(span.lane for span in (*timeline.nodes, *acting)))
     made = _figure(
-        "Nodes, and the faults that acted (yellow)",
+        "Nodes, and the faults that acted",
         70 + 26 * max(1, len(lanes)),
         time,
         y_range=lanes[::-1] or ["none"],

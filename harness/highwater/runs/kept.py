@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from highwater.run_folder import TEST
+from highwater.run_folder import is_run, name_of_test, was_on_containers
 from highwater.runs.plans.running import WorldName
-from highwater.runs.reporting import was_on_containers
 from highwater_checker.run_folder.documents import (
     PLAN,
-    PROMISES,
     TOPOLOGY,
     VERDICT,
     BadDocument,
@@ -24,8 +24,6 @@ from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome
 
 _MOMENT = re.compile(r"-(\d{8}-\d{6})-[0-9a-f]{4}$")
-_MARKS = (TOPOLOGY.name, PLAN.name, PROMISES.name, VERDICT.name)
-"""A folder with one of these is a run's."""
 
 
 class _Titled(msgspec.Struct):
@@ -66,24 +64,22 @@ def kept_runs(folder: Path) -> list[KeptRun]:
 
     Other folders, as of soaks and campaigns, are left out.
     """
-    found = [_kept(path) for path in folder.iterdir() if _is_run(path)]
+    found = [
+        _kept(path)
+        for path in folder.iterdir()
+        if path.is_dir() and not path.is_symlink() and is_run(path)
+    ]
     return sorted(found, key=lambda run: (run.begun_ms, run.name), reverse=True)
 
 
-def _is_run(path: Path) -> bool:
-    if path.is_symlink() or not path.is_dir():
-        return False
-    return any((path / name).is_file() for name in _MARKS)
-
-
 def _kept(path: Path) -> KeptRun:
-    stats = [each.lstat() for each in path.rglob("*") if each.is_file()]
+    stats = list(_files_below(path))
     changes_ms = [round(each.st_mtime * 1000) for each in stats]
     outcome, reason = _verdict_of(path)
     return KeptRun(
         path=path,
-        begun_ms=_begun_ms(path.name) or min(changes_ms),
-        changed_ms=max(changes_ms),
+        begun_ms=_begun_ms(path.name) or min(changes_ms, default=0),
+        changed_ms=max(changes_ms, default=0),
         world=WorldName.DOCKER if was_on_containers(path) else WorldName.SIM,
         preset=_preset_of(path),
         what=_what_was_run(path),
@@ -91,6 +87,14 @@ def _kept(path: Path) -> KeptRun:
         reason=reason,
         size_bytes=sum(each.st_size for each in stats),
     )
+
+
+def _files_below(path: Path) -> Iterator[os.stat_result]:
+    """Yield the state of each file; one that is gone meanwhile, or is denied, is left out."""
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with suppress(OSError):
+                yield Path(folder, name).lstat()
 
 
 def _begun_ms(run_id: str) -> int | None:
@@ -129,30 +133,29 @@ def _what_was_run(path: Path) -> str:
             titled = msgspec.json.decode(plan, type=_Titled)
             seed = "" if titled.seed is None else f"seed {titled.seed}"
             return titled.title or seed
-        test = path / TEST
-        return test.read_text(encoding="utf-8", errors="replace").strip() if test.exists() else ""
-    except (BadDocument, msgspec.DecodeError, OSError):
+    except (BadDocument, msgspec.DecodeError):
         return ""
+    return name_of_test(path)
 
 
 def chosen(
     runs: Iterable[KeptRun],
     *,
     outcomes: Collection[Outcome | None] = (),
-    older_than_ms: int = 0,
-    now_ms: int = 0,
+    begun_before_ms: int | None = None,
     named: str = "",
 ) -> list[KeptRun]:
-    """Return the runs with one of the outcomes that began so long ago, in their order.
+    """Return the runs with one of the outcomes, in their order.
 
     outcomes: None among them stands for runs without a verdict; none at all: every run.
+    begun_before_ms: only those that began before this time since 1970.
     named: part of their name, or of what was run.
     """
     return [
         run
         for run in runs
         if (not outcomes or run.outcome in outcomes)
-        and run.begun_ms <= now_ms - older_than_ms
+        and (begun_before_ms is None or run.begun_ms < begun_before_ms)
         and (named in run.name or named in run.what)
     ]
 
@@ -164,11 +167,13 @@ def removable(
     keep: int,
     up: Collection[str],
     quiet_before_ms: int,
+    here: Path,
 ) -> list[KeptRun]:
     """Return those of the picked runs that may go, in their order.
 
-    Never the newest `keep` of all runs, those whose cluster is up, and those without a verdict in
-    which something changed after quiet_before_ms: they may be going on.
+    Never the newest `keep` of all runs, those whose cluster is up, those without a verdict in which
+    something changed after quiet_before_ms, since they may be going on, and the run in whose folder
+    the caller is.
     """
     newest = {run.name for run in runs[:keep]}
     return [
@@ -177,4 +182,5 @@ def removable(
         if run.name not in newest
         and run.name not in up
         and (run.outcome is not None or run.changed_ms < quiet_before_ms)
+        and not here.is_relative_to(run.path.resolve())
     ]

@@ -10,11 +10,12 @@ import msgspec
 
 from highwater.checkout import commit_here
 from highwater.cluster.topology import Topology
+from highwater.errors import HarnessError
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan, fault_spans
 from highwater.report.page import Again, write_report
 from highwater.report.picture import Fault, RunPicture, draw
-from highwater.run_folder import TEST, RunFolder
+from highwater.run_folder import RunFolder, is_run, name_of_test, was_on_containers
 from highwater.runs.plans.leader_changes import leader_changes
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
@@ -25,7 +26,6 @@ from highwater_checker.run_folder.documents import (
     BUILD,
     PLAN,
     TOPOLOGY,
-    ZNODES,
     RunBuild,
     RunTopology,
 )
@@ -39,17 +39,15 @@ PICTURE = "run.png"
 _MS = 1_000_000
 
 
-def was_on_containers(folder: Path) -> bool:
-    """Return whether the run was on containers, which leave a build or ZooKeeper's tree."""
-    return may_be_there(folder / BUILD.name) or may_be_there(folder / ZNODES.name)
-
-
 def report_run(path: Path) -> Verdict:
     """Judge the run of the folder, write its picture, page and JUnit file, and return the verdict.
 
     Raises:
+        HarnessError: the folder is no run's.
         OSError: the folder cannot be written to.
     """
+    if not is_run(path):
+        raise HarnessError(f"{path} is no run's folder: nothing is written there")
     evidence = read_evidence(path)
     verdict = judge_evidence(evidence)
     write_pages(RunFolder.existing(path), evidence, verdict)
@@ -65,7 +63,7 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
     marks = [Fault(span.begin_ns / 1e9, span.deed) for span in spans]
     where = "on containers" if was_on_containers(folder.path) else "in virtual time"
     preset = "" if topology.preset is None else f", preset {topology.preset}"
-    draw(
+    picture = draw(
         RunPicture(
             title=f"Highwater {text_of(folder.run_id)}{preset}, {where}: {verdict.outcome.value}",
             topic_partition=_shown_partition(plan, evidence, verdict),
@@ -73,9 +71,9 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
             acknowledged=evidence.sends.acknowledged,
             faults=marks,
             gaps=gaps,
-        ),
-        folder.path / PICTURE,
+        )
     )
+    folder.write_bytes(PICTURE, picture)
     again = _again(folder.path, plan, topology)
     write_report(folder, verdict, gaps, spans, evidence, again)
     return gaps
@@ -147,13 +145,6 @@ def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:
         preset=topology.preset or "",
         planted="" if plan is None else plan.planted,
         commit=commit,
-        test=_test_of(folder) if plan is None else "",
+        test=name_of_test(folder) if plan is None else "",
+        has_plan=may_be_there(folder / PLAN.name),
     )
-
-
-def _test_of(folder: Path) -> str:
-    """Return the name of the test whose cluster it was, "" of another run."""
-    try:
-        return (folder / TEST).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

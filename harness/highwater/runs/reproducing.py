@@ -9,7 +9,7 @@ from pathlib import Path
 
 from highwater.checkout import commit_here
 from highwater.errors import HarnessError
-from highwater.run_folder import TEST
+from highwater.run_folder import name_of_test
 from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, read_plan
 from highwater.runs.stock.libraries import ClientKind
@@ -111,8 +111,6 @@ def invariants_of(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _without_plan(folder: Path) -> str:
-    test = folder / TEST
-    if test.exists():
-        name = test.read_text(encoding="utf-8", errors="replace").strip()
+    if name := name_of_test(folder):
         return f"{folder} is of a test's cluster, which has no plan: run the test again: {name}"
     return f"{folder} has no {PLAN.name}: it is no run of a plan"

@@ -20,12 +20,12 @@ from highwater_core.ids import NO_TOPIC_ID, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import PartitionLeadership
-from highwater_simulator.documented import ENDS_AT_THE_FIRST, OnTheWay
 from highwater_simulator.minima import configured_minimum, is_compacted
 from highwater_simulator.oracle.batches import EMPTY, Batch, parse_batches
 from highwater_simulator.oracle.checkpoints import HIGH_WATERMARKS, CheckpointChecks
 from highwater_simulator.oracle.controllers import ControllerChecks
 from highwater_simulator.oracle.coordinators import CoordinatorChecks
+from highwater_simulator.oracle.documented import OnTheWay
 from highwater_simulator.oracle.generations import GenerationChecks
 from highwater_simulator.oracle.group_places import GroupPlaces
 from highwater_simulator.oracle.log_starts import LogStartChecks
@@ -59,9 +59,9 @@ _ALL_ISR = -1
 class Oracle:
     """Judges one world."""
 
-    def __init__(self, world: World, on_the_way: OnTheWay = ENDS_AT_THE_FIRST) -> None:
+    def __init__(self, world: World, on_the_way: OnTheWay | None = None) -> None:
         self._world = world
-        self._on_the_way = on_the_way
+        self._on_the_way = OnTheWay() if on_the_way is None else on_the_way
         self._minima: dict[str, int] = {}
         """By topic, the least min.insync.replicas that a broker may still go by."""
         self._compacted: dict[str, None] = {}

@@ -79,7 +79,7 @@ def test_every_field_of_a_batch_is_told_segment_by_segment(tmp_path: Path) -> No
             f"{FIRST}: torn batch header at byte {len(batch(0, b'a'))}",
         ),
         (batch(0, b"a")[:-1], 0, f"{FIRST}: torn batch at byte 0"),
-        (batch(0, b"a") + batch(2, b"c"), 2, f"{FIRST}: batch at 2 after one that ends at 1"),
+        (batch(0, b"a") + batch(2, b"c"), 1, f"{FIRST}: batch at 2 after one that ends at 1"),
         (b"", 0, ""),
     ],
     ids=["torn header", "torn batch", "a gap", "empty"],
@@ -90,6 +90,16 @@ def test_batches_up_to_the_damage_are_told(
     (tmp_path / FIRST).write_bytes(data)
     found = dump(tmp_path)
     assert (len(found.batches), found.damage) == (told, damage)
+
+
+def test_a_segment_that_was_compacted_into_the_one_before_it_is_left_out(tmp_path: Path) -> None:
+    """Found: its old records came back, and a replica without the file differed."""
+    (tmp_path / FIRST).write_bytes(batch(0, b"a", b"b", b"new"))
+    (tmp_path / "00000000000000000002.log").write_bytes(batch(2, b"old"))
+    (tmp_path / SECOND).write_bytes(batch(3, b"d"))
+    found = dump(tmp_path)
+    assert found.damage == ""
+    assert [facts.segment for facts, _ in found.batches] == [FIRST, SECOND]
 
 
 def test_one_segment_may_be_read_alone(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.page import Again, junit_xml, write_report
 from highwater.report.picture import Fault, RunPicture, _peaks, draw
+from highwater.report.timeline import timeline_of
+from highwater.report.timeline_drawing import draw_timeline
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult, Finding
-from highwater_checker.history import Acknowledged
+from highwater_checker.history import Acknowledged, Sends
 from highwater_checker.looks import Look
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Requirement, Verdict, judge
@@ -58,17 +60,17 @@ def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
     look = Look(0, {0: None, 1000: None})
     acknowledged = (Acknowledged("t", 0, 0, "v", 0, 100_000_000),)
     gap = Gap("t", 0, 0.1, 0.4)
-    draw(
+    picture = draw(
         RunPicture(
-            "t",
+            "t $^$",
             TopicPartition("t", 0),
             [look, Look(10**9, look.nodes)],
             acknowledged,
             [Fault(0.2, "kill")],
             [gap],
-        ),
-        folder.path / "run.png",
+        )
     )
+    folder.write_bytes("run.png", picture)
     evidence = read_evidence(folder.path)
     span = FaultSpan(None, "kill <i>", 0, "dead <i>", 200_000_000, None)
     write_report(folder, failed_verdict(), [gap], [span], evidence, AGAIN)
@@ -82,13 +84,21 @@ def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [12, 60, 500])
 def test_a_picture_of_many_faults_numbers_them_and_lists_their_texts(
-    count: int, tmp_path: Path
+    count: int,
 ) -> None:
     """Found: a list of sixty left no room for the axes."""
     faults = [Fault(float(at), f"fault {at} " + "of many words " * 9) for at in range(count)]
     picture = RunPicture("many", TopicPartition("t", 0), (), (), faults, ())
-    draw(picture, tmp_path / "run.png")  # a warning of the layout's would be an error
-    assert (tmp_path / "run.png").stat().st_size > 10_000
+    assert len(draw(picture)) > 10_000  # a warning of the layout's would be an error
+
+
+@pytest.mark.parametrize("time_ns", [-(10**15), 10**17, 2**63 - 1])
+def test_a_picture_of_impossible_times_is_drawn(time_ns: int) -> None:
+    """Found: it took all memory, or ended in a traceback."""
+    looks = [Look(0, {0: None}), Look(time_ns, {0: None})]
+    sends = (Acknowledged("t", 0, 0, "v", time_ns - 5, time_ns),)
+    assert draw(RunPicture("t", TopicPartition("t", 0), looks, sends, [], []))
+    draw_timeline(timeline_of(looks, Sends(sends, (), ()), ()), (), None)
 
 
 def test_bars_beyond_the_picture_that_stand_side_by_side_have_one_number() -> None:

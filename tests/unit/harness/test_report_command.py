@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from highwater.bugs.kept import bug_of
 from highwater.cli import make_app
+from highwater.errors import HarnessError
 from highwater.report.faults_in_run import FaultSpan, fault_spans
 from highwater.report.page import PAGE
 from highwater.report.screen import Screen
@@ -87,6 +89,36 @@ def test_a_run_without_plan_and_test_says_so(tmp_path: Path) -> None:
     segment(folder, 1).write_bytes(b"")
     report(folder)
     assert "This run has no plan." in (folder / PAGE).read_text()
+
+
+def test_nothing_is_written_into_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / PAGE).write_text("mine")
+    result = report(tmp_path)
+    assert isinstance(result.exception, HarnessError)
+    assert [path.name for path in tmp_path.iterdir()] == [PAGE]
+    assert (tmp_path / PAGE).read_text() == "mine"
+
+
+def test_a_link_in_a_pages_place_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    folder = write_run(tmp_path / "run")
+    for name in WRITTEN:
+        (folder / name).symlink_to(outside)
+    assert report(folder).exit_code == 0
+    assert outside.read_text() == "mine"
+    assert not any((folder / name).is_symlink() for name in WRITTEN)
+
+
+def test_a_plan_of_another_version_is_told_from_none(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a $^$ run")
+    segment(folder, 1).write_bytes(b"")
+    (folder / PLAN.name).write_text('{"format": 999}')
+    os.mkfifo(folder / TEST)
+    report(folder)
+    page = (folder / PAGE).read_text()
+    assert "Its plan cannot be read by this version." in page
+    assert f'href="{PLAN.name}"' in page
 
 
 def test_the_exit_code_is_that_of_the_worst(failed: Path, tmp_path: Path) -> None:

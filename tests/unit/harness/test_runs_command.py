@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,55 @@ def test_a_run_whose_cluster_is_up_stays(root: Path, nothing_is_up: list[str]) -
 def test_latest_points_to_the_newest_run_that_is_left(root: Path) -> None:
     runs("prune", root, "--verdict", "pass", "--yes")
     assert (root / "latest").resolve().name == OPEN
+
+
+def test_the_callers_own_run_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found: the folder in which it was called went, and `latest` led nowhere."""
+    monkeypatch.chdir(root / PASSED / "history")
+    result = runs("prune", Path("../.."), "--verdict", "pass", "--yes")
+    assert result.exit_code == 0, result.output
+    assert there(root) == {PASSED, FAILED, OPEN}
+
+
+def test_latest_may_be_a_link_to_itself(root: Path) -> None:
+    (root / "latest").unlink()
+    (root / "latest").symlink_to("latest")
+    assert runs("prune", root, "--verdict", "pass", "--yes").exit_code == 0
+    assert there(root) == {FAILED, OPEN}
+
+
+def test_a_removal_that_fails_leaves_latest_at_a_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[Path] = []
+    rmtree = shutil.rmtree
+
+    def fails_at_the_second(path: Path) -> None:
+        if removed:
+            raise PermissionError(13, "Permission denied", str(path))
+        removed.append(path)
+        rmtree(path)
+
+    monkeypatch.setattr(prune.shutil, "rmtree", fails_at_the_second)
+    result = runs("prune", root, "--verdict", "pass", "--yes")
+    assert isinstance(result.exception, HarnessError)
+    assert removed == [root / PASSED]
+    assert (root / "latest").resolve().name == OPEN
+
+
+def test_strange_folders_are_listed_with_the_others(root: Path) -> None:
+    """Found: one name that is no UTF-8, one pipe, one clock ahead, and nothing was listed."""
+    strange = os.fsdecode(b"\xff\xfe")
+    write_run(root / strange)
+    os.mkfifo(root / strange / "test.txt")
+    write_run(root / "demo-29991231-000000-abcd")
+    names = {each["run"] for each in listed(root)}
+    assert {"\ufffd\ufffd", "demo-29991231-000000-abcd", PASSED} <= names
+
+
+def test_keep_nothing_is_an_answer(root: Path) -> None:
+    assert runs("prune", root, "--keep", "0", "--yes").exit_code == 0
+    assert there(root) == {FAILED, OPEN}
 
 
 def test_pruning_must_say_which(root: Path) -> None:

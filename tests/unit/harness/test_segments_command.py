@@ -88,13 +88,15 @@ def test_equal_replicas_are_equal_and_others_are_told_apart_by_their_brokers(
     (unlike,) = told["ranges"]
     held = {name: each and each["value"] for name, each in unlike["held"].items()}
     assert held == {"broker-0": "b", "broker-1": "b", "broker-2": "x", "broker-3": None}
-    assert "other records at one offset, from 1 on" in result.stdout
+    assert "other records, or leader epochs, from 1 on" in result.stdout
 
 
 def test_a_damaged_replica_is_never_equal(tmp_path: Path) -> None:
     logs = [replica(tmp_path, 0, b"a"), replica(tmp_path, 1, b"a", more=b"!")]
     result = segments("diff", *logs)
     assert result.exit_code == 1
+    assert "equal, byte by byte" not in result.stdout
+    assert json.loads(segments("diff", *logs, "--json").stdout)["are_equal"] is False
     assert f"broker-1: {SEGMENT}: torn batch header" in result.stdout
 
 

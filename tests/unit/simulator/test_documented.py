@@ -9,7 +9,7 @@ from highwater_checker.stories.entries import Entry
 from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
-from highwater_simulator.documented import OnTheWay, may_break
+from highwater_simulator.oracle.documented import OnTheWay, may_break
 from highwater_simulator.oracle.violation import Violation
 
 AT = TopicPartition("t", 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from highwater.commands.run import RUNS
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, STYLES, print_json, printable
 from highwater.runs.kept import KeptRun, chosen, kept_runs
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome
 
 UNJUDGED = "unjudged"
@@ -57,17 +57,13 @@ def list_runs(
 
     `highwater judge` judges them again.
     """
-    found = chosen(read_runs(runs), outcomes=outcomes_of(verdict), now_ms=now_ms(), named=named)
+    found = chosen(read_runs(runs), outcomes=outcomes_of(verdict), named=named)
     if as_json:
         print_json([fields(run) for run in found])
     elif found:
         RESULTS.print(table_of_runs(found))
     else:
         typer.echo(f"no such run in {printable(str(runs))}")
-
-
-def now_ms() -> int:
-    return round(datetime.now(UTC).timestamp() * 1000)
 
 
 def outcomes_of(verdicts: Iterable[Wanted] | None) -> list[Outcome | None]:
@@ -110,7 +106,7 @@ def fields(run: KeptRun) -> dict[str, object]:
     """Return the run for JSON."""
     return {
         "run": run.name,
-        "folder": str(run.path),
+        "folder": text_of(run.path),
         "begun_ms": run.begun_ms,
         "world": run.world,
         "preset": run.preset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from rich.text import Text
 from highwater.commands.segments.dump import read_log
 from highwater.output import RESULTS, print_json, printable
 from highwater.report.segments_text import table_of_ranges, text_of_bytes
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.segment_diff import DifferingRange, HeldRecord, LogsCompared, compare_logs
 from highwater_checker.segment_dump import Dumped
 
@@ -45,6 +47,8 @@ def diff(
     names = _names(logs)
     dumped = [read_log(log) for log in logs]
     compared = compare_logs([[batch for _, batch in each.batches] for each in dumped])
+    if any(each.damage for each in dumped):  # what follows the damage is not compared
+        compared = replace(compared, are_equal=False)
     damage = [f"{name}: {each.damage}" for name, each in zip(names, dumped, strict=True)]
     damage = [text for text, each in zip(damage, dumped, strict=True) if each.damage]
     if as_json:
@@ -64,7 +68,9 @@ def _names(logs: Sequence[Path]) -> list[str]:
     start = _common(parts)
     end = _common([each[start:][::-1] for each in parts])
     names = ["/".join(each[start : len(each) - end]) for each in parts]
-    return names if all(names) and len(set(names)) == len(names) else [str(path) for path in logs]
+    if all(names) and len(set(names)) == len(names):
+        return list(map(text_of, names))
+    return list(map(text_of, logs))
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> int:
@@ -89,7 +95,8 @@ def _print(names: Sequence[str], compared: LogsCompared, most: int) -> None:
         RESULTS.print(Text("equal, byte by byte", style="bold green"))
         return
     if not compared.ranges:
-        RESULTS.print(Text("the same records, in batches of other bytes", style="bold yellow"))
+        words = "no record differs; the batches' bytes, or what follows a damage, may"
+        RESULTS.print(Text(words, style="bold yellow"), soft_wrap=True)
         return
     RESULTS.print(table_of_ranges(names, compared.ranges[:most]))
     if len(compared.ranges) > most:
@@ -97,12 +104,12 @@ def _print(names: Sequence[str], compared: LogsCompared, most: int) -> None:
     unlike = [each for each in compared.ranges if not each.is_of_presence_alone]
     offsets = sum(each.end_offset - each.start_offset for each in compared.ranges)
     first = compared.ranges[0].start_offset
-    words = f"they differ at {offsets} offsets, from {first} on"
+    words = f"number of offsets at which they differ: {offsets}, from {first} on"
     if unlike:
-        words += f"; other records at one offset, from {unlike[0].start_offset} on"
+        words += f"; other records, or leader epochs, from {unlike[0].start_offset} on"
     else:
-        words += "; where several have a record it is the same"
-    RESULTS.print(Text(words, style="bold red"))
+        words += "; at none of them do two logs have different records"
+    RESULTS.print(Text(words, style="bold red"), soft_wrap=True)
 
 
 def _fields(

@@ -11,8 +11,9 @@ import typer
 from rich.text import Text
 
 from highwater.errors import HarnessError
-from highwater.output import RESULTS, print_json, printable
+from highwater.output import RESULTS, print_json, print_whole, printable
 from highwater.report.segments_text import table_of_records, tables_of_batches, text_of_bytes
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.segment_dump import Dumped, DumpedBatch, DumpedRecord, dump, records_of
 from highwater_checker.segments import Batch, UnreadableRecords
 
@@ -133,9 +134,11 @@ def _print(part: Part, *, is_named: bool, with_batches: bool) -> None:
         RESULTS.print(Text(printable(str(part.log)), style="bold"), soft_wrap=True)
     if with_batches:
         for table in tables_of_batches(part.batches):
-            RESULTS.print(table)
+            print_whole(table)
+        if not part.batches:
+            RESULTS.print("no such batch")
     if part.records:
-        RESULTS.print(table_of_records(part.records))
+        print_whole(table_of_records(part.records))
     elif part.records is not None:
         RESULTS.print("no such record")
     for line in part.damage:
@@ -144,7 +147,7 @@ def _print(part: Part, *, is_named: bool, with_batches: bool) -> None:
 
 def _fields(part: Part) -> dict[str, object]:
     records = {} if part.records is None else {"records": [_record(*each) for each in part.records]}
-    return {"log": str(part.log), "batches": part.batches, **records, "damage": part.damage}
+    return {"log": text_of(part.log), "batches": part.batches, **records, "damage": part.damage}
 
 
 def _record(leader_epoch: int, record: DumpedRecord) -> dict[str, object]:

@@ -60,6 +60,9 @@ def explanations_of(
     )
 
 
+NO_PLAN = Plan(seed=0)
+
+
 class OnTheWay:
     """Decides which violations a plan's run goes on past.
 
@@ -69,9 +72,15 @@ class OnTheWay:
     """
 
     def __init__(
-        self, plan: Plan, entries: Sequence[Entry], also_flagged: tuple[str, ...] = ()
+        self,
+        plan: Plan = NO_PLAN,
+        entries: Sequence[Entry] = (),
+        also_flagged: tuple[str, ...] = (),
     ) -> None:
-        """entries: of the run's trace, which grows. also_flagged: more flagged invariants."""
+        """entries: of the run's trace, which grows. also_flagged: more flagged invariants.
+
+        A world without a plan ends at the first violation.
+        """
         self._plan = plan
         self._entries = entries
         promises = PROMISES[plan.topology.preset]
@@ -104,7 +113,3 @@ class OnTheWay:
     def first_passed(self) -> Violation | None:
         """Return the first of the violations that were passed for the expected one."""
         return next(iter(self._passed.values()), None)
-
-
-ENDS_AT_THE_FIRST = OnTheWay(Plan(seed=0), ())
-"""For a world without a plan."""
