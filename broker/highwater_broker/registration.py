@@ -82,6 +82,10 @@ class Registration:
             self._old_session_ids.append(session.session_id)
             self._trace(EventKind.SESSION_LOST, session)
 
+    def had_session(self, session_id: int) -> bool:
+        """Return whether it was a session of this broker, since its start."""
+        return session_id in self._old_session_ids
+
     async def close(self) -> None:
         """End the session, so that the controller need not wait for its expiry."""
         try:

@@ -162,6 +162,41 @@ def test_a_leader_that_is_not_assigned_is_told_and_leaves_the_isr_with_the_next_
     Cluster().run(story)
 
 
+def test_a_leader_path_that_another_session_made_for_a_broker_is_told() -> None:
+    async def story(c: Cluster) -> None:
+        isr = c.world.partition_state(AT).isr
+        named = next(each for each in isr if each != c.leader())
+        leader = encode_leader(LeaderPath(named, LeaderEpoch(5)))
+        await c.hand.multi(
+            [
+                DeleteOp(leader_path(AT), ANY_VERSION),
+                CreateOp(leader_path(AT), leader, ephemeral=True),
+                SetOp(STATE, encode_partition_state(led(named, 5, *isr)), ANY_VERSION),
+            ]
+        )
+        told = "another session says that this broker leads"
+        await c.until(lambda: told in bad_input(c), "it is told")
+        await c.hand.delete(leader_path(AT))
+        await c.until(lambda: c.leader() in c.world.brokers, "a broker leads")
+        assert await c.send("a") == "NONE"
+
+    Cluster().run(story)
+
+
+def test_a_leader_whose_session_is_lost_tells_nothing_of_its_own_path() -> None:
+    async def story(c: Cluster) -> None:
+        for _ in range(4):
+            c.world.pause(c.leader())
+            await c.world.sleep(2_500)
+            for broker in c.world.brokers:
+                c.world.resume(broker)
+            await c.in_sync()
+
+    cluster = Cluster()
+    cluster.run(story)
+    assert bad_input(cluster) == []
+
+
 def test_an_isr_without_an_assigned_replica_is_told() -> None:
     async def story(c: Cluster) -> None:
         await c.hand.multi(

@@ -49,6 +49,7 @@ from highwater_core.first_design_znodes import (
     LeaderPath,
     StateChange,
     StateChangeRequest,
+    leader_path,
     queue_path,
 )
 from highwater_core.ids import NO_EPOCH, NO_LEADER, TopicPartition
@@ -345,6 +346,9 @@ class Elector:
             await self._run_for_leader(at, written)
         elif written.led_by != self._me or written.is_own:
             await self._take_role(at, written)
+        elif not self._parts.registration.had_session(written.session_id):
+            what = "another session says that this broker leads"
+            self._told.tell(leader_path(at), what, written.session_id)
 
     async def _run_for_leader(self, at: TopicPartition, written: Written) -> None:
         """leaderElection: the first one to write the leader path leads.

@@ -58,12 +58,14 @@ class Written:
     """What ZooKeeper has about a partition.
 
     leader: None where no leader path is there. is_own: the path is of this broker's session.
+    session_id: whose path it is, 0 without one.
     """
 
     leader: LeaderPath | None = None
     is_own: bool = False
     state: PartitionLeadership | None = None
     partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    session_id: int = 0
 
     @property
     def led_by(self) -> NodeId:
@@ -109,7 +111,7 @@ class LeaderPaths:
             fault_of_path = _fault(leader, found[1], state)
             if not fault_of_path:
                 is_own = found[1].ephemeral_owner == self._session.get().session_id
-                return Written(leader, is_own, state, _version(written))
+                return Written(leader, is_own, state, _version(written), found[1].ephemeral_owner)
             again = await self._get(path)
             if again is not None and again[1].czxid == found[1].czxid:
                 self._told.tell(path, fault_of_path, found[1].mzxid)
