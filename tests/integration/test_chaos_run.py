@@ -15,7 +15,7 @@ from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.chaos.acting import acting_faults
 from highwater.runs.chaos.planning import plan_of
-from highwater.runs.chaos.single import apply_one
+from highwater.runs.chaos.single import apply_one, leave_one, start_again
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater_chaos import faults as f
 from highwater_chaos.random_kinds import Kind
@@ -95,3 +95,30 @@ def test_one_fault_on_a_cluster_is_proven_and_taken_back_in_time_or_when_told(
             apply_one(cluster, f.Pause("broker-3"), tmp_path, told)
         with pytest.raises(HarnessError, match="not done: nobody is that now"):
             apply_one(cluster, f.Pause("leader of t-0"), tmp_path, told)
+
+
+def test_nodes_are_left_down_and_frozen_until_they_are_started(tmp_path: Path) -> None:
+    with Cluster(Topology(brokers=1, controllers=1)) as cluster:
+        cluster.start()
+        path = tmp_path / cluster.run_id / INTENTS
+        killed = leave_one(cluster, f.Kill("broker-0"), tmp_path)
+        frozen = leave_one(cluster, f.Pause("active controller"), tmp_path)
+        assert [(each.node, each.proof) for each in (killed, frozen)] == [
+            (0, "exit code 137"),
+            (1000, "paused"),
+        ]
+        assert (cluster.status(0), cluster.status(1000)) == ("exited", "paused")
+        assert [each.node for each in acting_faults(path)] == [0, 1000]
+
+        start_again(cluster, "broker-0", tmp_path)
+        assert [each.node for each in acting_faults(path)] == [1000]
+        start_again(cluster, "controller-1000", tmp_path)
+        assert (cluster.status(0), cluster.status(1000)) == ("running", "running")
+        assert acting_faults(path) == []
+        start_again(cluster, "broker-0", tmp_path)  # it runs: there is nothing to do
+
+        for name in ("broker-3", "zookeeper"):
+            with pytest.raises(HarnessError, match="no broker or controller"):
+                start_again(cluster, name, tmp_path)
+        with pytest.raises(HarnessError, match="only while the command"):
+            leave_one(cluster, f.Cut("broker-0", "any", "replication"), tmp_path)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import STOPPED, Cluster
 from highwater.cluster.settling import look_at
 from highwater.durations import duration_ms
 from highwater.errors import HarnessError
@@ -20,11 +20,20 @@ from highwater.faults.intents import IntentLog
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.on_containers import ContainerFaults
+from highwater.runs.chaos.acting import acting_faults
 from highwater.runs.plans.conditions import find_node
 from highwater.runs.plans.translation import unsupported
-from highwater_chaos.faults import Fault
+from highwater.waiting import NeverHappened, eventually
+from highwater_chaos.faults import Fault, Kill, Pause, Terminate
 from highwater_chaos.plan import Plan, PlanTopology, Step, problems_of
+from highwater_chaos.words import say_fault
+from highwater_checker.run_folder.intents import NO_FAULT, Phase
 from highwater_checker.run_folder.names import INTENTS
+from highwater_core.ids import NodeId
+
+LEFT = Kill | Terminate | Pause
+"""Faults that go on acting when their harness has ended."""
+ANSWERS_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,74 @@ def apply_one(
         again = f"'highwater heal --run {cluster.run_id}' tries again"
         raise HarnessError("\n".join([*problems, again]))
     return Applied(cluster.run_id, fault, done.node, done.proof)
+
+
+def leave_one(cluster: Cluster, fault: Fault, runs: Path) -> Applied:
+    """Do the fault, prove it, and leave it acting: `start_again` or `highwater heal` ends it.
+
+    Its intent is written to runs/<run>/intent.jsonl first.
+
+    Raises:
+        HarnessError: the fault is not possible here, acts only while its harness lives, or was not
+            done.
+    """
+    refuse_impossible(cluster, fault)
+    if not isinstance(fault, LEFT):
+        raise HarnessError(f"{say_fault(fault)}: it acts only while the command that did it runs")
+    intents = IntentLog(runs / cluster.run_id / INTENTS, time.monotonic_ns)
+    try:
+        done = do_now(cluster, ContainerFaults(cluster, intents), fault)
+    finally:
+        intents.close()
+    return Applied(cluster.run_id, fault, done.node, done.proof)
+
+
+def start_again(cluster: Cluster, words: str, runs: Path) -> tuple[int, str]:
+    """End what was left acting on the node, and start it if it is down; return it, and the proof.
+
+    words: the node's name.
+
+    Raises:
+        HarnessError: there is no such node, or it does not answer in time.
+    """
+    node = _node_named(cluster, words)
+    path = runs / cluster.run_id / INTENTS
+    acting = acting_faults(path) if path.exists() else []
+    numbers = [each.number for each in acting if each.node == node]
+    intents = IntentLog(path, time.monotonic_ns)
+    try:
+        for number in numbers:
+            intents.write(number, Phase.REVERTING)
+        _bring_back(cluster, node, intents)
+        eventually(
+            lambda: cluster.try_snapshot(node) is not None,
+            within=ANSWERS_WITHIN_S,
+            what=f"{words} answers",
+            state=lambda: cluster.status(node),
+        )
+        for number in numbers:
+            intents.write(number, Phase.REVERTED, seen="it answers")
+    except NeverHappened as error:
+        raise HarnessError(str(error)) from error
+    finally:
+        intents.close()
+    return node, "it answers"
+
+
+def _bring_back(cluster: Cluster, node: NodeId, intents: IntentLog) -> None:
+    status = cluster.status(node)
+    if status == "paused":
+        cluster.unpause(node)
+    elif status in STOPPED:
+        intents.write(NO_FAULT, Phase.STARTING, node=int(node))
+        cluster.start_node(node)
+
+
+def _node_named(cluster: Cluster, words: str) -> NodeId:
+    names = {cluster.topology.node(node).name: node for node in cluster.node_ids}
+    if words not in names:
+        raise HarnessError(f"no broker or controller {words!r}; there are {', '.join(names)}")
+    return names[words]
 
 
 def do_now(cluster: Cluster, faults: ContainerFaults, fault: Fault) -> Done:
