@@ -266,3 +266,28 @@ def test_a_damaged_state_is_told_with_its_own_path() -> None:
     cluster = Cluster()
     cluster.run(story)
     assert {each.detail["where"] for each in cluster.told(EventKind.BAD_INPUT_MET)} == {STATE}
+
+
+def test_a_request_that_stays_in_another_brokers_queue_hides_none_of_its_own() -> None:
+    """Found: a broker that could not shrink another's queue passed over its own request of that
+    number for ever."""
+    number = "request-0000009000"
+
+    async def story(c: Cluster) -> None:
+        down = next(each for each in c.world.brokers if each != c.leader())
+        c.world.kill(down)
+        path = f"{queue_path(NodeId(down))}/{number}"
+        start = encode_request(StateChangeRequest(StateChange.START_REPLICA, AT, LeaderEpoch(0)))
+        await c.hand.multi([CreateOp(path, start), CreateOp(f"{path}/child", b"")])
+        for topic in "vwxyz":  # these must stay: the queue takes no more, and nothing is sent
+            await c.hand.create(request_prefix(NodeId(down)), closing(0, topic), sequential=True)
+        await c.client.delete_topic("t", 30_000)
+        told = {each.node for each in cluster.told(EventKind.BAD_INPUT_MET)}
+        assert told, "a broker has met the request that it cannot remove"
+        for broker in told:
+            own = f"{queue_path(NodeId(broker))}/{number}"
+            await c.hand.create(own, closing(0, "v"))
+            await c.until(lambda own=own, b=broker: own not in c.queue(b), "it is taken")
+
+    cluster = Cluster(state_change_queue_max_requests=4)
+    cluster.run(story)

@@ -47,16 +47,16 @@ class StateChangeQueues:
         self._told = told
         self._most = most
         self._not_dropped: dict[str, None] = {}
-        """Requests that are carried out, and could not be removed."""
+        """The paths of requests that could not be removed, of any broker's queue."""
 
     # ------------------------------------------------------------ receiving
 
     async def pending(self, broker_id: NodeId) -> list[str]:
         """Return the names of the requests that are not carried out, and watch for more."""
-        names = await self.names(broker_id, watch=True)
-        left = {name: None for name in names if name in self._not_dropped}
-        self._not_dropped = left
-        return [name for name in names if name not in left]
+        path, names = queue_path(broker_id), await self.names(broker_id, watch=True)
+        there = {f"{path}/{name}": name for name in names}
+        self._not_dropped = {each: None for each in self._not_dropped if each in there}
+        return [name for each, name in there.items() if each not in self._not_dropped]
 
     async def names(self, broker_id: NodeId, *, watch: bool = False) -> list[str]:
         """Return the names of the queue's requests, in order; what is no request is told."""
@@ -93,7 +93,7 @@ class StateChangeQueues:
             return
         except NotEmpty:
             self._told.tell(path, "a request has children")
-            self._not_dropped[name] = None
+            self._not_dropped[path] = None
 
     # ------------------------------------------------------------ sending
 
