@@ -9,14 +9,13 @@ from pathlib import Path
 import msgspec
 
 from highwater.checkout import commit_here
-from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan, fault_spans
 from highwater.report.page import Again, write_report
 from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder, is_run, name_of_test, was_on_containers
-from highwater.runs.plans.leader_changes import leader_changes
+from highwater.runs.plans.leader_changes import leader_changes, longest_session_timeout_ms
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
 from highwater_chaos.plan import BadPlan, Plan, Step, decode_plan
@@ -127,11 +126,7 @@ def _session_timeout_ms(topology: RunTopology) -> int:
     """Return the longest session timeout of the run's nodes."""
     if topology.session_timeout_ms is not None:
         return topology.session_timeout_ms
-    settings = topology.broker_settings, topology.controller_settings
-    known = [each.get("session_timeout_ms") for each in settings]
-    return max(
-        (each for each in known if isinstance(each, int)), default=Topology().session_timeout_ms
-    )
+    return longest_session_timeout_ms(topology.broker_settings, topology.controller_settings)
 
 
 def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:

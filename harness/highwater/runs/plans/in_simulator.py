@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
-from highwater.runs.plans.leader_changes import takeovers
+from highwater.runs.plans.leader_changes import longest_session_timeout_ms, takeovers
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.plans.schedule import StepDone
@@ -50,8 +49,6 @@ from highwater_simulator.unsupported import unsupported
 from highwater_simulator.world import World
 
 Ended = Callable[[RunResult, Verdict], None]
-_SESSION = "session_timeout_ms"
-_UNSET_SESSION_MS = Topology().session_timeout_ms
 
 
 def check_simulated(plan: Plan) -> None:
@@ -103,7 +100,12 @@ def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> RunResu
         result = run.run()
     observer.report_steps()
     write_looks(folder, observer.looks)
-    begin_ns, session_timeout_ms = result.faults_begin_ns or 0, _session_timeout_ms(plan)
+    begin_ns, session_timeout_ms = (
+        result.faults_begin_ns or 0,
+        longest_session_timeout_ms(
+            plan.topology.broker_settings, plan.topology.controller_settings
+        ),
+    )
     done = _steps_done(result)
     required = takeovers(plan, done, observer.looks, begin_ns, session_timeout_ms)
     missed = [StepDone(step, missed=why) for step, why in steps_missed(result)]
@@ -122,12 +124,6 @@ def _steps_done(result: RunResult) -> list[StepDone]:
         StepDone(step, at_ms, at_ms, at_ms, at_ms, nodes.get(say_step(step)), DONE, "")
         for step, at_ms in fired
     ]
-
-
-def _session_timeout_ms(plan: Plan) -> int:
-    """Return the longest session timeout of the plan's nodes."""
-    settings = plan.topology.broker_settings, plan.topology.controller_settings
-    return max(each.get(_SESSION, _UNSET_SESSION_MS) for each in settings)
 
 
 def _write_evidence(folder: RunFolder, result: RunResult) -> None:

@@ -5,9 +5,11 @@ No I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from highwater.cluster.topology import Topology
 from highwater.report.failover import Gap, longest_gap
 from highwater.report.observation import active_controller
 from highwater.runs.plans.schedule import StepDone
@@ -23,6 +25,7 @@ SURE_AFTER_SESSIONS = 2
 _SILENCING = f.Kill | f.FlipBit | f.Pause | f.Isolate | f.Cut
 _OF_ZOOKEEPER = f.PauseZooKeeper | f.RestartZooKeeper | f.SlowZooKeeper
 _MS = 1_000_000
+_UNSET_SESSION_MS = Topology().session_timeout_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,15 @@ def takeovers(
         name = f"{least} takeovers could be judged"
         required.append(Requirement(name, judged >= least, f"{judged} could"))
     return required
+
+
+def longest_session_timeout_ms(*settings: Mapping[str, Any]) -> int:
+    """Return the longest session timeout of nodes with these settings, by kind of node.
+
+    A kind without one, or with one that is no number, has the default.
+    """
+    given = (each.get("session_timeout_ms") for each in settings)
+    return max(each if isinstance(each, int) else _UNSET_SESSION_MS for each in given)
 
 
 def leader_changes(
