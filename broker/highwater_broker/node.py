@@ -89,7 +89,13 @@ class BrokerNode:
         )
         self._cleaner = LogCleaner(settings, runtime, trace, self._logs, self._replicas)
         self._groups = GroupService(
-            settings, ports, self._replicas, self._purgatory, self._metadata, self._session
+            settings,
+            ports,
+            self._replicas,
+            self._purgatory,
+            self._metadata,
+            self._session,
+            points,
         )
         commands = BrokerCommands if self._commands_itself else ControllerCommands
         self._commander: Commander = commands(self._commander_parts())

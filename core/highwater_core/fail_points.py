@@ -44,6 +44,8 @@ class FailPoint(StrEnum):
     """A start has recovered a log, perhaps not the last: a crash during recovery."""
     BEFORE_BROKER_REGISTRATION = "before_broker_registration"
     """A session is open, and the broker is not registered in it (KAFKA-7235, KIP-380)."""
+    BEFORE_GROUP_LOAD = "before_group_load"
+    """An offsets partition has a new leader, which has read none of its groups (KAFKA-2841)."""
 
     # Controller
     BEFORE_STATE_WRITE = "before_state_write"
@@ -78,6 +80,7 @@ BROKER_FAIL_POINTS = (
     FailPoint.BEFORE_COMMAND,
     FailPoint.DURING_LOG_RECOVERY,
     FailPoint.BEFORE_BROKER_REGISTRATION,
+    FailPoint.BEFORE_GROUP_LOAD,
 )
 CONTROLLER_FAIL_POINTS = (
     FailPoint.BEFORE_STATE_WRITE,

@@ -19,6 +19,7 @@ from highwater_broker.purgatory import Purgatory
 from highwater_broker.roles import Leading
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
+from highwater_core.fail_points import FailPoint, FailPoints
 from highwater_core.ids import LeaderEpoch, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.runtime import Runtime
@@ -55,11 +56,13 @@ class Ownership:
         partitions: Partitions,
         purgatory: Purgatory,
         topic_size: TopicSize,
+        fail_points: FailPoints,
     ) -> None:
         self._runtime = runtime
         self._partitions = partitions
         self._purgatory = purgatory
         self._topic_size = topic_size
+        self._fail_points = fail_points
         self._turns = Turns(runtime)
         self._scope = runtime.scope("group loads")
         self._terms: dict[int, Term] = {}
@@ -172,6 +175,7 @@ class Ownership:
             if not await self._topic_size.learn():
                 await self._runtime.sleep(RETRY_MS)
                 continue
+            await self._fail_points.reach(FailPoint.BEFORE_GROUP_LOAD)
             try:
                 loaded = await load.run()
             except LoadFailed as failed:

@@ -13,6 +13,7 @@ from highwater_broker.kafka_api.rest_of_broker import Partitions
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_broker.settings import BrokerSettings
+from highwater_core.fail_points import FailPoints
 from highwater_core.ids import TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.ports import Ports
@@ -30,11 +31,12 @@ class GroupService:
         purgatory: Purgatory,
         metadata: MetadataCache,
         session: CurrentSession,
+        fail_points: FailPoints,
     ) -> None:
         runtime = ports.runtime
         self.topic_size = OffsetsTopicSize(session, ports.trace)
         metadata.listen(lambda topic: self._forget_size(metadata, topic))
-        self.ownership = Ownership(runtime, partitions, purgatory, self.topic_size)
+        self.ownership = Ownership(runtime, partitions, purgatory, self.topic_size, fail_points)
         log = OffsetsLog(self.ownership, purgatory, runtime, settings.offsets_commit_timeout_ms)
         self.coordinator = GroupCoordinator(
             GroupSettings(

@@ -19,6 +19,7 @@ from highwater_broker.coordinator.stored import (
 )
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
+from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import Offset, TopicPartition
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator.kernel import Kernel
@@ -85,11 +86,15 @@ class CoordinatorWorld:
         self.hosted = Hosted()
         self.cache = NotedCache()
         self.size = FixedSize()
+        self.fail_points = FailPoints(
+            self.runtime, self.trace, self.runtime.kill, BROKER_FAIL_POINTS
+        )
         self.ownership = Ownership(
             self.runtime,
             self.hosted,
             self.purgatory,
             self.size,
+            self.fail_points,
         )
         self.ownership.serve(self.cache)
         self.log = OffsetsLog(self.ownership, self.purgatory, self.runtime, COMMIT_TIMEOUT_MS)

@@ -15,7 +15,9 @@ from highwater_broker.coordinator.stored import (
 )
 from highwater_broker.log.record_batch import LogRefused
 from highwater_core.errors import ErrorCode
+from highwater_core.fail_points import FailPoint
 from highwater_core.ids import LeaderEpoch, TopicPartition
+from highwater_core.messages import FailPointAction, SetFailPointRequest
 from highwater_wire.kafka.record_batch import build_batch
 from tests.unit.coordinator.conftest import PARTITION_COUNT, CoordinatorWorld, committed, put
 
@@ -182,6 +184,23 @@ def test_a_load_that_is_late_does_not_undo_an_unload(world: CoordinatorWorld) ->
     world.kernel.run_for(100)
     assert world.cache.told == [("take_over", number)]
     assert [each["since_epoch"] for each in world.trace.of("group_load_ended")] == [9]
+
+
+def test_a_load_may_be_held_before_it_reads_and_its_lead_be_lost_meanwhile(
+    world: CoordinatorWorld,
+) -> None:
+    """KAFKA-2841, by the fail-point: the load goes on in a term that is over."""
+    partition = world.host_for("g", [committed("g", 1)])
+    hold = SetFailPointRequest(FailPoint.BEFORE_GROUP_LOAD, FailPointAction.DELAY, 1, 3_000)
+    assert world.fail_points.answer(hold).error is ErrorCode.NONE
+    world.lead(partition)
+    partition.commit(1)
+    world.kernel.run_for(2_900)
+    assert world.ownership.refusal("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    partition.lose_leadership()
+    world.kernel.run_for(1_000)
+    assert world.ownership.refusal("g") is ErrorCode.NOT_COORDINATOR
+    assert world.cache.told == []
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
