@@ -89,6 +89,7 @@ BARE: Mapping[type[f.Fault], Bare] = {
     f.Kill: KILL,
     f.CrashLoop: KILL,
     f.FlipBit: KILL,
+    f.PowerLoss: KILL,
     f.Terminate: Bare(
         "stop, start",
         lambda cluster: cluster.engine.api.stop(cluster.container_name(NODE)),
@@ -122,6 +123,7 @@ ACTS_WITH: Mapping[type[f.Fault], str] = {
     f.Kill: "die",
     f.CrashLoop: "die",
     f.FlipBit: "die",
+    f.PowerLoss: "die",
     f.Terminate: "die",
     f.Pause: "pause",
     f.PauseZooKeeper: "pause",
@@ -172,7 +174,9 @@ def measure_faults(examples: Sequence[f.Fault], folder: Path, repeat: int, say: 
 def _cluster_and_faults(
     examples: Sequence[f.Fault], folder: Path
 ) -> Iterator[tuple[Cluster, ContainerFaults]]:
-    with Cluster(Topology(controllers=1), new_run_id("bench"), sized_disks=True) as cluster:
+    with Cluster(
+        Topology(controllers=1), new_run_id("bench"), sized_disks=True, faulty_disks=True
+    ) as cluster:
         cluster.start()
         intents = IntentLog(folder / INTENTS, time.monotonic_ns)
         faults = ContainerFaults(cluster, intents)

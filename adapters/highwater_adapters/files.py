@@ -21,6 +21,8 @@ from highwater_core.ports import Buffer, DiskSpace
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYNCED_ONE_BY_ONE_MAX = 16
 """Files and folders: with more than that the whole file system is synced."""
+_FUSE_SUPER_MAGIC = 0x65735546
+"""Source: statfs(2)."""
 _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 
 RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
@@ -232,9 +234,10 @@ def sync_all(root: Path, places: Sequence[Path]) -> None:
     """Make files and folders below the root survive a power loss (blocks).
 
     Many are synced together with their whole file system. A sync of each would be one journal
-    commit each, and every creation and rename of a file would wait for all of them.
+    commit each, and every creation and rename of a file would wait for all of them. The kernel
+    passes no sync of a whole file system on to one in user space (FUSE): there each is synced.
     """
-    if len(places) > _SYNCED_ONE_BY_ONE_MAX:
+    if len(places) > _SYNCED_ONE_BY_ONE_MAX and not _is_fuse(root):
         _with_descriptor(root, _sync_file_system)
         return
     for place in places:
@@ -247,6 +250,12 @@ def _with_descriptor(place: Path, act: Callable[[int], None], flags: int = 0) ->
         act(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_fuse(place: Path) -> bool:
+    """Return whether the place is on a file system in user space, by statfs(2)'s f_type."""
+    answer = (ctypes.c_long * 32)()
+    return not _LIBC.statfs(os.fsencode(place), answer) and answer[0] == _FUSE_SUPER_MAGIC
 
 
 def _sync_file_system(descriptor: int) -> None:

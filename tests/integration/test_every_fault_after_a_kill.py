@@ -65,7 +65,9 @@ GETS_READY = "nothing: asked "
 @pytest.fixture(scope="session")
 def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all kills: each test leaves it as it was, or the next test's check fails."""
-    with Cluster(Topology(controllers=1), new_run_id("often"), sized_disks=True) as cluster:
+    with Cluster(
+        Topology(controllers=1), new_run_id("often"), sized_disks=True, faulty_disks=True
+    ) as cluster:
         ensure_faults_image(cluster.engine)
         cluster.start()
         live(cluster, TOPIC, tmp_path_factory.mktemp("often") / "topic")

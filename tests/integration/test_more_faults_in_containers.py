@@ -137,6 +137,22 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
     assert {event.node for event in met} == {full.node}
 
 
+def test_a_broker_loses_power_and_disks_are_slow_and_refuse_syncs(tmp_path: Path) -> None:
+    steps = (
+        Step(1_500, f.PowerLoss("leader of t-0", 1_500)),
+        Step(6_500, f.SlowDisk("broker-2", delay_ms=300, for_ms=1_500)),
+        Step(6_500, f.DiskErrors("broker-1", f.DiskOperation.SYNC, for_ms=6_000)),
+    )
+    folder = run(steps, 14_000, tmp_path)
+    lost, slow, refused = records(folder)
+    found = re.match(r"exit code 137, (\d+) unsynced bytes of \d+ files lost", lost.proof)
+    assert found is not None
+    assert int(found[1]) > 0, "a leader under load always has records that are not synced"
+    assert re.fullmatch(r"orders 1 answered, a probe's sync took \d+ ms", slow.proof)
+    assert refused.proof == "orders 1 answered, probe 1 to sync was refused with EIO"
+    assert reverts(folder)[3].endswith("orders 2 answered; its log folder had failed: running")
+
+
 def test_a_log_folder_fails_and_its_broker_is_started_on_a_sound_one(tmp_path: Path) -> None:
     folder = run((Step(1_500, f.FailFolder("leader of t-0", 7_000)),), 14_000, tmp_path)
     (failed,) = records(folder)

@@ -61,9 +61,10 @@ WHY_NOT: Mapping[int, str] = {
     21: f"{_AT_THE_END}: the high watermark rises once the follower is back",
     23: "no history tells which leader answered with an offset, and a deposed one may lag",
     25: "the answer to a fetch is read from the disk and sent within a millisecond",
-    26: "no file system of a container fails half a write (disk_errors)",
+    26: "a disk of a container refuses whole writes, and writes no halves (disk_errors)",
     28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",
-    29: "no file system of a container fails a read (disk_errors)",
+    29: "reads of one log must fail, and a disk of a container refuses a share of all reads "
+    "(disk_errors)",
     30: "no file tells it: followers start over where the leader's log begins, and nothing "
     "acknowledged is lost",
     39: "the judge parts a topic's lives by its deletion: leaders of two lives are no violation",

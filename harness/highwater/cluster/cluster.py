@@ -79,6 +79,7 @@ class Cluster:
         lease: Lease = Lease.OWNED,
         planted: str = "",
         sized_disks: bool = False,
+        faulty_disks: bool = False,
         engine: docker.DockerClient | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -86,10 +87,11 @@ class Cluster:
 
         planted: a bug of highwater_planted that all its nodes have.
         sized_disks: whether brokers have disks that can be filled (highwater.cluster.disks).
+        faulty_disks: whether they have disks that can lose power, refuse operations and be slow.
         """
         self.topology = topology
         self._planted = planted
-        self._sized_disks = sized_disks
+        self._sized_disks, self._faulty_disks = sized_disks, faulty_disks
         self.run_id = run_id or new_run_id("cluster")
         self.phases: dict[str, float] = {}
         """Seconds that each phase of start() took, in order."""
@@ -174,15 +176,9 @@ class Cluster:
                 name = f"highwater-{self.run_id}"
                 _, self._subnet = create_network(self._engine, name, self._run, self.topology)
             site = Site(
-                self._run,
-                self.topology,
-                self._subnet,
-                name,
-                images,
-                self._facts,
-                self._planted,
-                self._sized_disks,
-            )
+                self._run, self.topology, self._subnet, name, images, self._facts,
+                self._planted, self._sized_disks, self._faulty_disks,
+            )  # fmt: skip
             with self._phase("containers"):
                 if self._sized_disks:
                     brokers = [self.container_name(node) for node in self.topology.broker_ids]

@@ -14,7 +14,13 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
-from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, disk_name
+from highwater.cluster.disks import (
+    DATA_FOLDER,
+    DISK_FOLDER,
+    FAULTY_DISK_RIGHTS,
+    disk_name,
+    on_faulty_disk,
+)
 from highwater.cluster.engine import CALL_TIMEOUT_S, EngineFacts, Reach
 from highwater.cluster.host_ports import choose_ports
 from highwater.cluster.images import ImageTags
@@ -56,6 +62,8 @@ class Site:
     """The planted bug of brokers and controllers (highwater_planted); "" for none."""
     sized_disks: bool = False
     """Whether brokers have disks of a fixed size; the disks exist before the containers."""
+    faulty_disks: bool = False
+    """Whether brokers have disks that can lose power, refuse operations and be slow."""
 
 
 def container_name(run_id: str, spec: NodeSpec) -> str:
@@ -143,6 +151,7 @@ def thaw(engine: docker.DockerClient, name: str) -> None:
 def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContainer:
     client_options = {"timeout": CALL_TIMEOUT_S}
     zookeeper = spec.kind is NodeKind.ZOOKEEPER
+    is_faulty = site.faulty_disks and spec.kind is NodeKind.BROKER
     container = DockerContainer(
         _image(site, spec),
         docker_client_kw=client_options,
@@ -154,7 +163,8 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
     if not zookeeper:
         bug = ["highwater_planted", site.planted] if site.planted else []
-        container.with_command(["python", "-m", *bug, _MODULES[spec.kind]])
+        command = ["python", "-m", *bug, _MODULES[spec.kind]]
+        container.with_command(on_faulty_disk(command) if is_faulty else command)
         external = None
         if "external" in ports:
             external = Endpoint(site.facts.published_host, ports["external"])
@@ -176,6 +186,7 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         "init": True,  # PID 1 forwards signals and reaps
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
+        **(FAULTY_DISK_RIGHTS if is_faulty else {}),
     }
     return container.with_kwargs(**options)
 

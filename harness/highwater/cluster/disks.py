@@ -1,14 +1,20 @@
-"""Brokers' disks of a fixed size, for plans that fill one: volumes in memory, kept by a holder.
+"""Brokers' disks that faults need: of a fixed size, or with a file system that may fail.
 
-Such a volume has only the files of a broker's file system port. Traces and the count of starts are
+Disks of a fixed size are for plans that fill one: volumes in memory, kept by a holder. Such a
+volume has only the files of a broker's file system port. Traces and the count of starts are
 evidence, and lie on the node's ordinary volume, where they can always be written. A volume in
 memory is gone once no container has it mounted. So a container that does nothing else, the holder,
 has all of them mounted while brokers are killed and started.
+
+A faulty disk is a file system of highwater_adapters.faulty_disk, which the broker's own container
+mounts over its data folder (FUSE). It knows which writes were synced, and refuses or delays
+operations when it is told to. A container without such a disk has no capability at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import docker
 
@@ -20,6 +26,8 @@ DISK_FOLDER = f"{DATA_FOLDER}/data"
 DISK_BYTES = 64 << 20
 HOLDER_KIND = "disks"
 LOST_AT_A_START = "a broker that is killed loses its own"
+FAULTY_DISK = "highwater_adapters.faulty_disk"
+"""The program that mounts a faulty disk, and then becomes the broker."""
 SIZED_DISK_MODE = 0o1777
 """Of the volume's folder: any user of a node's image may write there."""
 
@@ -64,6 +72,24 @@ def make_disks(
         labels=run.as_labels(kind=HOLDER_KIND),
         volumes={name: {"bind": _place(name), "mode": "ro"} for name in names},
     )
+
+
+def on_faulty_disk(command: Sequence[str]) -> list[str]:
+    """Return the command that runs another one on a faulty disk."""
+    return ["python", "-m", FAULTY_DISK, DISK_FOLDER, "--", *command]
+
+
+FAULTY_DISK_RIGHTS: Mapping[str, Any] = {
+    "user": "0",
+    "cap_add": ["SYS_ADMIN", "SETUID", "SETGID", "KILL"],
+    "devices": ["/dev/fuse"],
+    "security_opt": ["no-new-privileges", "apparmor=unconfined"],
+}
+"""What the engine must allow a container with a faulty disk.
+
+To mount, and to become the image's user before the broker begins. KILL is the init's: it passes
+signals on to processes of another user than its own.
+"""
 
 
 def size_of_disk(engine: docker.DockerClient, run_id: str, node_container: str) -> int:

@@ -15,7 +15,14 @@ from docker.errors import APIError
 
 from highwater.cluster.cleaning import remove_run
 from highwater.cluster.containers import freeze, thaw
-from highwater.cluster.disks import DISK_BYTES, make_disks, size_of_disk
+from highwater.cluster.disks import (
+    DISK_BYTES,
+    DISK_FOLDER,
+    FAULTY_DISK_RIGHTS,
+    make_disks,
+    on_faulty_disk,
+    size_of_disk,
+)
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.images import ensure_faults_image, ensure_images
 from highwater.cluster.labels import Lease, Owner, RunLabels
@@ -209,6 +216,30 @@ def _make_a_disk(scratch: _Scratch) -> None:
         raise _Fails(f"a volume of {DISK_BYTES} bytes has {size_bytes}")
 
 
+def _mount_a_disk(scratch: _Scratch) -> None:
+    """Run a program on a faulty disk of its own, which it lists among its mounts."""
+    name = f"{scratch.name}-faulty"
+    read = ["python", "-c", "print(open('/proc/mounts').read())"]
+    about = scratch.engine.api.inspect_container(scratch.name)
+    made = scratch.engine.containers.create(
+        about["Image"],
+        on_faulty_disk(read),
+        name=name,
+        labels=scratch.run.as_labels(kind="scratch"),
+        network_mode="none",
+        init=True,
+        cap_drop=["ALL"],
+        **FAULTY_DISK_RIGHTS,
+    )
+    try:
+        made.start()
+        code, said = made.wait(timeout=STARTS_WITHIN_S)["StatusCode"], made.logs()
+    finally:
+        made.remove(v=True, force=True)
+    if code or f" {DISK_FOLDER} fuse ".encode() not in said:
+        raise _Fails(said.decode(errors="replace").strip().rpartition("\n")[2])
+
+
 def _join(scratch: _Scratch) -> None:
     scratch.help_with(Task(show=OUR_TABLE))
 
@@ -253,6 +284,7 @@ def _slow_down(scratch: _Scratch) -> None:
 _TRIALS: Mapping[Means, _Trial] = {
     Means.FREEZER: _Trial(_freeze, "the engine does not pause containers"),
     Means.SIZED_DISKS: _Trial(_make_a_disk, "the engine makes no volume that has a size"),
+    Means.FAULTY_DISKS: _Trial(_mount_a_disk, "no container mounts a file system of its own"),
     Means.NAMESPACE: _Trial(
         _join, "no helper joins a container's network namespace with NET_ADMIN"
     ),

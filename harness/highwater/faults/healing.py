@@ -4,7 +4,8 @@ It reads labels, the engine and the kernel, and no record of faults. So it works
 killed, and does no harm when it is done again. In the baseline
 - every node of the topology runs, is not paused, and has no process that is stopped (SIGSTOP);
 - every node is in the run's network under its name and address;
-- every node has no nft rules of ours, no ballast on its disk, and no fail-point for its next start;
+- every node has no nft rules of ours, no ballast on its disk, no orders for a faulty one, and no
+  fail-point for its next start;
 - no helper is left, and the sized disks are held.
 Nodes do not report which fail-points are armed: all are disarmed, and the node must answer.
 """
@@ -25,6 +26,7 @@ from highwater.cluster.cluster import STOPPED, Cluster
 from highwater.cluster.disks import LOST_AT_A_START, holder_of_disks
 from highwater.cluster.images import ensure_faults_image
 from highwater.errors import ImageBuildFailed, NoSuchRun
+from highwater.faults.disks.faulty_disks import is_ordered, make_sound
 from highwater.faults.disks.volumes import (
     closed_folders,
     has_ballast,
@@ -44,6 +46,7 @@ HEAL_WITHIN_S = 30.0
 OUR_TABLE = f"inet {TABLE}"
 FULL = "its disk is full of ballast"
 CLOSED = "its log folder is closed to it"
+FAULTY = "its disk refuses or delays operations"
 GONE = "its container is gone"
 """Healing cannot bring such a node back: its volume may be gone too."""
 
@@ -231,6 +234,13 @@ class _Healing:
             self._cluster.rejoin(node.node)
             _note(node.done, [f"put back at {at.address}"])
         self._disarm(node, seen)
+        if seen.container != "gone" and is_ordered(self._cluster, node.node):
+            _note(node.found, [FAULTY])
+            make_sound(self._cluster, node.node)
+            if seen.container not in STOPPED:  # it may have taken its folder for failed
+                self._cluster.kill(node.node)
+                self._cluster.start_node(node.node)
+            _note(node.done, ["its disk made sound"])
         if seen.container != "gone" and (closed := closed_folders(self._cluster, node.node)):
             _note(node.found, [CLOSED])
             is_running = seen.container not in STOPPED
@@ -287,6 +297,7 @@ class _Healing:
             node.left += self._wrong_with_start(node)
             is_closed = bool(closed_folders(self._cluster, node.node))
             node.left += [CLOSED] if is_closed else []
+            node.left += [FAULTY] if is_ordered(self._cluster, node.node) else []
             node.left += [FULL] if not is_closed and has_ballast(self._cluster, node.node) else []
 
     def _look_at(self, node: int) -> NodeSeen:

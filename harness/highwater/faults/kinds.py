@@ -6,97 +6,16 @@ of the rooms. docs/reference/faults.md, `highwater faults` and the bench of faul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from highwater.faults.disks.full_disks import FullDisks
-from highwater.faults.done import Done, Find, NotDone, found
-from highwater.faults.links.of_cluster import CLIENTS_UNSEEN, ClusterLinks
-from highwater.faults.means import IN_A_NAMESPACE, Means
-from highwater.faults.processes.clients import ONE_PROCESS, Clients, kill_clients
-from highwater.faults.processes.nodes import NodeFaults
-from highwater.faults.processes.points import FailPointFaults
-from highwater.faults.topics import TopicWork
-from highwater.faults.zookeeper.server import ServerFaults
-from highwater.faults.zookeeper.sessions import SessionFaults
+from highwater.faults.done import Done, Find, found
+from highwater.faults.kind import Kind, Rooms, unsupported
+from highwater.faults.links.of_cluster import CLIENTS_UNSEEN
+from highwater.faults.means import Means
+from highwater.faults.processes.clients import ONE_PROCESS, kill_clients
 from highwater_chaos import faults as f
 from highwater_core.fail_points import FailPoint
-
-F = TypeVar("F", bound=f.Fault)
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """The objects that do the faults of one run. clients: None where the run has none."""
-
-    nodes: NodeFaults
-    clients: Clients | None
-    points: FailPointFaults
-    disks: FullDisks
-    links: ClusterLinks
-    sessions: SessionFaults
-    zookeeper: ServerFaults
-    topics: TopicWork
-
-
-Do = Callable[[Rooms, str, F, Find], Done]
-"""Does a fault. The name is unique among the faults of the run.
-
-Raises NotDone, NotInNamespace, NotProven, NeverHappened or OSError (of which APIError is one) when
-the fault was not done, or is not seen to act.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[F]):
-    """One kind of fault on containers.
-
-    fault: its class in plans.
-    do: the function that does it.
-    needs: the means without which it cannot be done.
-    better_with: means that it uses where they work.
-    mechanism: how it is done, in words.
-    proof: how it is seen to act, in words.
-    ends: what ends it if the harness dies, in words.
-    examples: faults of the kind, for tests and benches that try all kinds. They suit a cluster of
-        three brokers with sized disks, one controller and no topics. None needs a workload in order
-        to act, and each lasts until it is taken back.
-    no_example: why there is none for such a cluster.
-    has_lead: whether it is begun some time before it acts, so that links are measured before.
-    unsupported: why containers cannot do any fault of the kind; then needs and all words are empty.
-    refuses: returns why containers cannot do this very fault, "" when they can.
-    """
-
-    fault: type[F]
-    do: Do[F]
-    needs: tuple[Means, ...] = ()
-    better_with: tuple[Means, ...] = ()
-    mechanism: str = ""
-    proof: str = ""
-    ends: str = ""
-    examples: tuple[F, ...] = ()
-    no_example: str = ""
-    has_lead: bool = False
-    unsupported: str = ""
-    refuses: Callable[[F], str] = lambda fault: ""
-
-    def why_not(self, fault: F) -> str:
-        """Return why containers cannot do the fault, "" when they can."""
-        return self.unsupported or self.refuses(fault)
-
-    @property
-    def is_on_links(self) -> bool:
-        """Whether it needs helpers in network namespaces."""
-        return not IN_A_NAMESPACE.isdisjoint(self.needs)
-
-
-def _unsupported(fault: type[F], why: str) -> Kind[F]:
-    return Kind(fault=fault, do=_refuse, unsupported=why)
-
-
-def _refuse(rooms: Rooms, name: str, fault: f.Fault, find: Find) -> Done:
-    raise NotDone(f"containers cannot do it: {f.fault_name(fault)}")
 
 
 def _isolate(rooms: Rooms, name: str, fault: f.Isolate, find: Find) -> Done:
@@ -113,6 +32,7 @@ _STAYS = "never: what an operator did stays"
 _TIMEOUT = "the kernel's timeout: at its time, or 30 s after it was last renewed"
 _HELD = f"{_TIMEOUT}; if the helper dies before, its rule goes with it and packets pass"
 _FROM_OTHERS = "; on the clients' plane the other nodes send canaries, to the same port"
+_FAULTY = "a file system of ours over the broker's folder, in its own container (FUSE)"
 _POINT = "SetFailPoint over the node's control port, and a file on its volume for starts"
 
 # Only the last table is annotated, so that each row is checked against its own class of faults.
@@ -155,10 +75,15 @@ _PROCESSES = (
         ends="it ends with the harness; a node that is down stays down until it is started",
         examples=(f.CrashLoop("broker-1", times=3, every_ms=100),),
     ),
-    _unsupported(
-        f.PowerLoss,
-        "a container's writes are in the page cache of its host, which lives on; there is no "
-        "lazyfs to lose them",
+    Kind(
+        fault=f.PowerLoss,
+        do=lambda rooms, name, fault, find: rooms.nodes.lose_power(fault, find),
+        needs=(Means.ENGINE, Means.FAULTY_DISKS),
+        mechanism=f"as kill; {_FAULTY}, which keeps what was synced beside the folder; then a "
+        "helper leaves that, and a drawn part of the bytes that were not synced",
+        proof="the exit code is 137; the bytes and files that were lost",
+        ends="never: what was lost stays so, and the node is down until it is started",
+        examples=(f.PowerLoss("broker-1"),),
     ),
     Kind(
         fault=f.CrashAt,
@@ -297,7 +222,7 @@ _ZOOKEEPER = (
         ends="at once: the node connects again within its session",
         examples=(f.LoseZooKeeperConnection("broker-1"),),
     ),
-    _unsupported(
+    unsupported(
         f.LoseZooKeeperReply,
         "only its content tells a reply from a ping, and rules do not read content",
     ),
@@ -345,7 +270,19 @@ _DISKS_AND_CLOCKS = (
         ends=_UNTIL_HEALED,
         examples=(f.DiskFull("broker-1"),),
     ),
-    _unsupported(f.DiskErrors, "no file system between a node and its volume refuses operations"),
+    Kind(
+        fault=f.DiskErrors,
+        do=lambda rooms, name, fault, find: rooms.faulty_disks.refuse(
+            found(find, fault.node), fault.operation, fault.percent
+        ),
+        needs=(Means.FAULTY_DISKS,),
+        mechanism=f"{_FAULTY}, which answers EIO; bytes of a refused sync are taken for synced, "
+        "and are not (fsyncgate); afterwards a broker whose log folder failed is started again",
+        proof="the file system answers the orders, and a probe on the mount gets EIO; how many "
+        "operations were refused since is added",
+        ends=_UNTIL_HEALED,
+        examples=(f.DiskErrors("broker-1", f.DiskOperation.SYNC),),
+    ),
     Kind(
         fault=f.FailFolder,
         do=lambda rooms, name, fault, find: rooms.nodes.fail_folder(fault, find),
@@ -356,7 +293,18 @@ _DISKS_AND_CLOCKS = (
         ends=_UNTIL_HEALED,
         no_example="its broker meets it with the next checkpoint of something new",
     ),
-    _unsupported(f.SlowDisk, "no file system between a node and its volume slows operations down"),
+    Kind(
+        fault=f.SlowDisk,
+        do=lambda rooms, name, fault, find: rooms.faulty_disks.slow(
+            found(find, fault.node), fault.delay_ms
+        ),
+        needs=(Means.FAULTY_DISKS,),
+        mechanism=f"{_FAULTY}, which answers syncs later, each of its own",
+        proof="the file system answers the orders, and a probe's sync takes so long; how many "
+        "syncs were delayed since is added",
+        ends=_UNTIL_HEALED,
+        examples=(f.SlowDisk("broker-1", delay_ms=200),),
+    ),
     Kind(
         fault=f.FlipBit,
         do=lambda rooms, name, fault, find: rooms.nodes.flip_bit(fault, find),
@@ -367,8 +315,8 @@ _DISKS_AND_CLOCKS = (
         ends="never: what flipped stays, and the node is down until it is started",
         examples=(f.FlipBit("broker-1", f.FileKind.LOG),),
     ),
-    _unsupported(f.ClockJump, "containers share their host's wall clock"),
-    _unsupported(f.ClockRate, "containers share their host's clocks"),
+    unsupported(f.ClockJump, "containers share their host's wall clock"),
+    unsupported(f.ClockRate, "containers share their host's clocks"),
 )
 
 _OPERATORS_AND_STRANGERS = (
@@ -454,7 +402,7 @@ _OPERATORS_AND_STRANGERS = (
         ends=_STAYS,
         examples=(f.ChangeFetchers(2),),
     ),
-    _unsupported(
+    unsupported(
         f.StrangeRequests,
         "the suite and python -m bench.hostile have such clients, of their own",
     ),

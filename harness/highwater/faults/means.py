@@ -12,6 +12,7 @@ class Means(StrEnum):
     ENGINE = "engine"
     FREEZER = "freezer"
     SIZED_DISKS = "sized_disks"
+    FAULTY_DISKS = "faulty_disks"
     NAMESPACE = "namespace"
     TIMED_DROPS = "timed_drops"
     SHARES = "shares"
@@ -23,6 +24,7 @@ DOES: Mapping[Means, str] = {
     Means.ENGINE: "a Docker engine runs containers of the node image",
     Means.FREEZER: "the engine pauses a container, and lets it go on",
     Means.SIZED_DISKS: "the engine makes volumes in memory that have a size",
+    Means.FAULTY_DISKS: "a container mounts a file system of its own over its folder (FUSE)",
     Means.NAMESPACE: "a helper joins a network namespace, with NET_ADMIN and nothing else",
     Means.TIMED_DROPS: "nft drops by a set whose elements the kernel takes out at their time",
     Means.SHARES: "nft drops a random share of packets (numgen)",

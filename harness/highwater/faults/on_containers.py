@@ -13,10 +13,12 @@ from docker.errors import APIError
 
 from highwater.cluster.cluster import Cluster
 from highwater.errors import ImageBuildFailed, NodeUnreachable
+from highwater.faults.disks.faulty_disks import FaultyDisks
 from highwater.faults.disks.full_disks import FullDisks
 from highwater.faults.done import Done, Find, NotDone
 from highwater.faults.intents import IntentLog
-from highwater.faults.kinds import KINDS, Rooms
+from highwater.faults.kind import Rooms
+from highwater.faults.kinds import KINDS
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.links.of_cluster import ClusterLinks
@@ -57,6 +59,7 @@ class ContainerFaults:
             clients=clients,
             points=FailPointFaults(cluster, self._start_node),
             disks=FullDisks(cluster, nodes.may_have_ended),
+            faulty_disks=FaultyDisks(cluster, nodes.may_have_ended, nodes.start_again),
             links=ClusterLinks(
                 cluster, lambda why: intents.write(NO_FAULT, Phase.NOT_RENEWED, why=why)
             ),
@@ -181,6 +184,7 @@ class ContainerFaults:
             ("links", self._rooms.links.heal_rest),
             ("fail-points", self._rooms.points.end),
             ("full disks", self._rooms.disks.end),
+            ("faulty disks", self._rooms.faulty_disks.end),
         ):
             self._problems.extend(self._try(f"{what} were not all healed", end) or ())
         for way_back in self._rooms.nodes.ways_back():

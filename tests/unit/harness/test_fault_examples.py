@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from highwater.faults.examples import EXAMPLES, example_name
-from highwater.faults.kinds import ROWS, Kind
+from highwater.faults.kind import Kind
+from highwater.faults.kinds import ROWS
 from highwater.runs.plans.translation import unsupported
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Step, problems_of

@@ -70,10 +70,9 @@ def test_impossible_faults_of_a_possible_kind_are_refused(fault: f.Fault, why: s
 @pytest.mark.parametrize(
     "fault",
     [
-        f.PowerLoss("broker-0"),
         f.LoseZooKeeperReply("broker-0"),
+        f.ClockJump("broker-0", 1_000),
         f.ClockRate("broker-0", 100),
-        f.DiskErrors("broker-0", f.DiskOperation.READ),
     ],
     ids=f.fault_name,
 )

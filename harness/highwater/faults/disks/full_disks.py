@@ -35,7 +35,13 @@ class FullDisks:
             self._lasting.setdefault(node, 0)
             proof = fill_disk(self._cluster, node)
             self._lasting[node] += 1
-        return Done(node, proof, lambda: self._make_room(node), later=lambda: self._met(node))
+        met: list[str] = []
+
+        def end() -> str:
+            met.append(self._met(node))
+            return f"{self._make_room(node)}; {met[-1]}"
+
+        return Done(node, proof, end, later=lambda: "".join(met[:1]))
 
     def _make_room(self, node: int) -> str:
         with self._lock:
@@ -44,7 +50,7 @@ class FullDisks:
                 return "filled by another fault still"
             seen = make_room(self._cluster, node)
             del self._lasting[node]
-        return f"{seen}; {self._met(node)}"
+        return seen
 
     def _met(self, node: int) -> str:
         lines = newest_trace(self._cluster, node)

@@ -28,6 +28,10 @@ CLOSED_MODE, ALL_MODES = 0o000, 0o777
 _BLOCKS_BYTES = (1 << 20, PAGE_BYTES)
 
 
+SYNCED = "synced"
+"""Beside the folder: what of a faulty disk was synced (highwater_adapters.faulty_disk)."""
+
+
 def main(task: dict[str, Any]) -> dict[str, Any]:
     """Do the task, and return its report. Its keys are do (one of WORK) and its arguments."""
     return WORK[task.pop("do")](**task)
@@ -39,6 +43,7 @@ def empty(folder: str) -> dict[str, Any]:
     files: how many there were.
     left: the names of files that are still there.
     """
+    _forget_synced(folder)
     files = len(_files(folder))
     for entry in list(Path(folder).iterdir()):
         if entry.is_dir() and not entry.is_symlink():
@@ -61,6 +66,7 @@ def flip(folder: str, suffixes: list[str]) -> dict[str, Any]:
     ]
     if not paths:
         return {"path": "", "position": 0, "bit": 0, "before": "", "after": ""}
+    _forget_synced(folder)
     path = secrets.choice(paths)
     position, bit = secrets.randbelow(path.stat().st_size), secrets.randbelow(8)
     before = _digest(path)
@@ -136,6 +142,11 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "reopen": reopen,
     "look": look,
 }
+
+
+def _forget_synced(folder: str) -> None:
+    """Have a faulty disk take the folder for synced as it is from now on."""
+    shutil.rmtree(Path(folder).parent / SYNCED, ignore_errors=True)
 
 
 def _files(folder: str) -> list[Path]:

@@ -9,6 +9,7 @@ from functools import partial
 
 from highwater.cluster.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.cluster.topology import NodeKind
+from highwater.faults.disks.faulty_disks import lose_unsynced
 from highwater.faults.disks.node_files import newest_trace
 from highwater.faults.disks.volumes import close_folder, empty_disk, flip_bit, reopen_folder
 from highwater.faults.done import Done, Find, found, prove
@@ -56,6 +57,14 @@ class NodeFaults:
         proof = self._kill(node)
         if fault.disk is f.DiskAtStart.EMPTY:
             proof += f", {empty_disk(self._cluster, node)}"
+        return Done(node, proof, lambda: self.start(node))
+
+    def lose_power(self, fault: f.PowerLoss, find: Find) -> Done:
+        """End the node with SIGKILL; a broker's disk loses what was not synced."""
+        node = self._running(fault.node, find)
+        proof = self._kill(node)
+        if self._cluster.topology.node(node).kind is NodeKind.BROKER:
+            proof += f", {lose_unsynced(self._cluster, node)}"
         return Done(node, proof, lambda: self.start(node))
 
     def flip_bit(self, fault: f.FlipBit, find: Find) -> Done:
@@ -183,6 +192,12 @@ class NodeFaults:
         if self._cluster.status(node) in STOPPED:
             self._start(node)
         return self._cluster.status(node)
+
+    def start_again(self, node: int) -> str:
+        """Kill the node if it runs, start it, and return its state."""
+        if self._cluster.status(node) == "running":
+            self._kill(node)
+        return self.start(node)
 
     def ways_back(self) -> tuple[Callable[[], str], ...]:
         """Return functions that bring back every node which a fault stopped or ended.

@@ -41,6 +41,7 @@ class Circumstances:
     title: str
     steps: tuple[Step, ...]
     lag_ms: int
+    quiet_after_ms: int = 12_000
 
     def plan(self, bug: str = "", invariant: str = "") -> Plan:
         """Return the plan with the planted bug; with "", no bug, its run must pass."""
@@ -54,7 +55,7 @@ class Circumstances:
             ),
             workload=_WORKLOAD,
             steps=self.steps,
-            quiet_after_ms=12_000,
+            quiet_after_ms=self.quiet_after_ms,
             expected=Expected("fail", invariant, planted=bug) if bug else Expected(),
         )
 
@@ -89,6 +90,14 @@ SILENT_LEFT = Circumstances(
     ),
     _LONG_MS,
 )
+POWER_LOST_IN_TURN = Circumstances(
+    "each broker in turn loses power",
+    tuple(
+        Step(2_000 + 6_000 * turn, f.PowerLoss(f"broker-{turn % 3}", 1_500)) for turn in range(5)
+    ),
+    _LONG_MS,
+    quiet_after_ms=34_000,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,7 @@ PLANTED_PLANS = (
     PlantedPlan("truncate_nothing", KILLED_WITH_A_TAIL, "I3"),
     PlantedPlan("leader_epoch_reused", KILLED_WITH_A_TAIL, "I7"),
     PlantedPlan("election_outside_isr", SLOWEST_OUT_OF_SYNC_LEFT, "I1"),
+    PlantedPlan("recovery_keeps_torn_batch", POWER_LOST_IN_TURN, "I3"),
 )
-CONTROLS = (KILLED_WITH_A_TAIL, SLOWEST_OUT_OF_SYNC_LEFT)
+CONTROLS = (KILLED_WITH_A_TAIL, SLOWEST_OUT_OF_SYNC_LEFT, POWER_LOST_IN_TURN)
 """The circumstances that are also run without a bug."""

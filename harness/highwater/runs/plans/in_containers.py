@@ -18,8 +18,10 @@ from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError, ImageBuildFailed
 from highwater.faults.healing import baseline_problems
 from highwater.faults.intents import IntentLog
+from highwater.faults.kinds import KINDS
 from highwater.faults.links.acting import NotProven
 from highwater.faults.links.namespaces import NotInNamespace
+from highwater.faults.means import Means
 from highwater.faults.on_containers import ContainerFaults
 from highwater.report.observation import Change
 from highwater.report.screen import Screen, cluster_table
@@ -109,9 +111,13 @@ def run_in_containers(
     folder.write(TOPOLOGY, RunTopology.of(topology))
     for note in notes:
         screen.say(f"unlike the plan: {note}", style="yellow")
-    sized_disks = any(isinstance(step.do, f.DiskFull) for step in plan.steps)
+    needs = {means for step in plan.steps for means in KINDS[type(step.do)].needs}
     with Cluster(
-        topology, run_id=folder.run_id, planted=plan.planted, sized_disks=sized_disks
+        topology,
+        run_id=folder.run_id,
+        planted=plan.planted,
+        sized_disks=Means.SIZED_DISKS in needs,
+        faulty_disks=Means.FAULTY_DISKS in needs,
     ) as cluster:
         cluster.start()
         screen.say(f"the cluster is up, clients connect to {cluster.bootstrap}")

@@ -1,0 +1,297 @@
+"""Disks that lose power, refuse operations or are slow: the file system in brokers' containers.
+
+highwater_adapters.faulty_disk is that file system. It is told by a file of orders on the broker's
+volume, and answers in another file. A probe in the container sees the orders act on the mount
+itself, as a client sees a cut link.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import tarfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from docker.errors import NotFound
+
+from highwater.cluster.cluster import STOPPED, Cluster
+from highwater.cluster.container_files import put_file
+from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, FAULTY_DISK
+from highwater.faults.disks import on_mount
+from highwater.faults.disks.node_files import newest_trace, read_node_file
+from highwater.faults.done import Done, NotDone, prove
+from highwater.faults.helpers import run_helper
+from highwater.waiting import eventually
+from highwater_chaos.faults import DiskOperation
+from highwater_core.events import EventKind
+
+ORDERS, ANSWER = "disk_orders.json", "disk_answer.json"
+ANSWERED_WITHIN_S = 10.0
+NODE_USER = "highwater"
+"""The user of the node image, who owns the mount."""
+LEAST_CERTAIN = 1e-9
+"""The chance that a disk which refuses some operations refuses none of a probe's."""
+MOST_PROBES = 5_000
+_PROGRAM = Path(on_mount.__file__).read_text(encoding="utf-8")
+_FOLDER_FAILED = EventKind.LOG_FOLDER_FAILED.value.encode()
+
+R = TypeVar("R")
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    number: int
+    refused: dict[str, int]
+    delayed: int
+
+
+class _Lost(msgspec.Struct, frozen=True):
+    files: int
+    lost_bytes: int
+    losses: list[dict[str, str | int]]
+
+
+class _Probed(msgspec.Struct, frozen=True):
+    refused: str
+    tried: int
+    slowest_ms: int
+
+
+def has_faulty_disk(cluster: Cluster, node: int) -> bool:
+    """Return whether the node's disk can lose power, refuse operations and be slow."""
+    about = cluster.engine.api.inspect_container(cluster.container_name(node))
+    return FAULTY_DISK in (about["Config"]["Cmd"] or ())
+
+
+def lose_unsynced(cluster: Cluster, node: int) -> str:
+    """Take from a dead broker's disk what was not synced, and return the losses in words.
+
+    A part of it, drawn by a seed that is told, may survive.
+
+    Raises:
+        NotDone: the disk does not know what was synced, or the helper failed.
+        APIError: the engine refused.
+    """
+    prove(has_faulty_disk(cluster, node), _no_such_disk(node))
+    about = cluster.engine.api.inspect_container(cluster.container_name(node))
+    places = {
+        mount["Name"]: {"bind": mount["Destination"], "mode": "rw"}
+        for mount in about["Mounts"]
+        if mount["Type"] == "volume"
+    }
+    seed = secrets.token_hex(4)
+    code, said, errors = run_helper(
+        cluster.engine,
+        about["Image"],
+        ["python", "-m", f"{FAULTY_DISK}.loss", DISK_FOLDER, seed],
+        cluster.labels,
+        volumes=places,
+        network_mode="none",
+    )
+    try:
+        lost = msgspec.json.decode(said, type=_Lost)
+    except msgspec.DecodeError as error:
+        what = f"the power loss of node {node} ended with {code}: {errors[-300:]!r}"
+        raise NotDone(what) from error
+    first = ", ".join(f"{each['path']} {each['what']}" for each in lost.losses[:3])
+    words = f"{lost.lost_bytes} unsynced bytes of {lost.files} files lost (seed {seed})"
+    return f"{words}: {first}" if first else words
+
+
+class FaultyDisks:
+    """The disks of one cluster's brokers; calls may come from different threads."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        may_have_ended: Callable[[int], None],
+        start_again: Callable[[int], str],
+    ) -> None:
+        """may_have_ended: called with each node whose disk fails: the node may stop.
+
+        start_again: kills the node if it runs, starts it, and returns its state.
+        """
+        self._cluster = cluster
+        self._may_have_ended, self._start_again = may_have_ended, start_again
+        self._lock = threading.Lock()
+        self._acting: dict[int, list[_Trouble]] = {}
+        """By node, in the order in which they were begun: the last of a kind counts."""
+
+    def refuse(self, node: int, operation: DiskOperation, percent: int) -> Done:
+        """Have the disk refuse a share of one kind of operation.
+
+        Raises:
+            NotDone, NeverHappened, APIError: it is not seen to refuse any.
+        """
+        self._may_have_ended(node)
+        tries = tries_for(percent)
+
+        def proof() -> str:
+            seen = _probe(self._cluster, node, operation.value, tries)
+            prove(seen.refused == "EIO", f"node {node}: {seen.tried} probes, none was refused")
+            return f"probe {seen.tried} to {operation.value} was refused with EIO"
+
+        return self._begin(node, _Trouble(operation.value, percent, 0), proof)
+
+    def slow(self, node: int, delay_ms: int) -> Done:
+        """Have every sync take longer.
+
+        Raises:
+            NotDone, NeverHappened, APIError: a sync is not seen to.
+        """
+
+        def proof() -> str:
+            seen = _probe(self._cluster, node, DiskOperation.SYNC.value, 1)
+            slow = seen.slowest_ms >= delay_ms
+            prove(slow, f"node {node}: a probe's sync took {seen.slowest_ms} ms, not {delay_ms}")
+            return f"a probe's sync took {seen.slowest_ms} ms"
+
+        return self._begin(node, _Trouble("", 0, delay_ms), proof)
+
+    def _begin(self, node: int, trouble: _Trouble, proof: Callable[[], str]) -> Done:
+        prove(has_faulty_disk(self._cluster, node), _no_such_disk(node))
+        with self._lock:
+            acting = self._acting.setdefault(node, [])
+            acting.append(trouble)
+            before = _order(self._cluster, node, acting)
+        try:
+            seen = proof()
+        except BaseException:
+            self._end(node, trouble)
+            raise
+        counted = _counts(self._cluster, node, trouble)
+        told: list[str] = []
+
+        def end() -> str:
+            count = _counts(self._cluster, node, trouble) - counted
+            told.append(f"{count} {trouble.in_words} since then")
+            return f"{told[-1]}; {self._end(node, trouble)}"
+
+        return Done(node, f"orders {before} answered, {seen}", end, later=lambda: "".join(told[:1]))
+
+    def _end(self, node: int, trouble: _Trouble) -> str:
+        with self._lock:
+            acting = self._acting.get(node, [])
+            if trouble in acting:
+                acting.remove(trouble)
+            number = _order(self._cluster, node, acting)
+        said = f"orders {number} answered" if number else "the node is down"
+        if any(_FOLDER_FAILED in line for line in newest_trace(self._cluster, node)):
+            said += f"; its log folder had failed: {self._start_again(node)}"
+        return said
+
+    def end(self) -> list[str]:
+        """Take all orders back; return the problems."""
+        problems = []
+        with self._lock:
+            for node in tuple(self._acting):
+                try:
+                    _order(self._cluster, node, [])
+                    del self._acting[node]
+                except (NotDone, OSError) as error:
+                    problems.append(f"the faulty disk of node {node}: {error}")
+        return problems
+
+
+class _Trouble(msgspec.Struct, frozen=True, eq=False):
+    """One fault. operation: of disk_errors, "" for slow syncs."""
+
+    operation: str
+    percent: int
+    delay_ms: int
+
+    @property
+    def in_words(self) -> str:
+        return f"operations to {self.operation} refused" if self.operation else "syncs delayed"
+
+
+def tries_for(percent: int) -> int:
+    """Return how many operations a probe needs to meet a refusal all but certainly."""
+    if percent >= 100:
+        return 1
+    tries = math.log(LEAST_CERTAIN) / math.log(1 - percent / 100)
+    return min(MOST_PROBES, math.ceil(tries))
+
+
+def make_sound(cluster: Cluster, node: int) -> int:
+    """Take back whatever a broker's faulty disk was ordered to do; return the orders' number."""
+    return _order(cluster, node, [])
+
+
+def is_ordered(cluster: Cluster, node: int) -> bool:
+    """Return whether a faulty disk has orders to refuse or delay anything."""
+    try:
+        orders = json.loads(read_node_file(cluster, node, ORDERS))
+    except (NotFound, ValueError):
+        return False
+    return bool(orders["percent"]) or bool(orders["sync_delay_ms"])
+
+
+def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
+    """Give the disk its orders, wait for its answer, and return their number; 0: it is down.
+
+    Raises:
+        NeverHappened: the disk does not answer in time.
+        APIError: the engine refused.
+    """
+    number = _last_number(cluster, node) + 1
+    percent = {each.operation: each.percent for each in acting if each.operation}
+    delay_ms = next((each.delay_ms for each in reversed(acting) if not each.operation), 0)
+    orders = {"number": number, "percent": percent, "sync_delay_ms": delay_ms}
+    entry = tarfile.TarInfo(ORDERS)
+    entry.mode = 0o644
+    name = cluster.container_name(node)
+    put_file(cluster.engine, name, DATA_FOLDER, entry, json.dumps(orders).encode())
+    if cluster.status(node) in STOPPED:
+        return 0
+    eventually(
+        lambda: _answer(cluster, node).number == number,
+        within=ANSWERED_WITHIN_S,
+        what=f"the disk of node {node} answers orders {number}",
+        state=lambda: _answer(cluster, node),
+    )
+    return number
+
+
+def _last_number(cluster: Cluster, node: int) -> int:
+    try:
+        return int(json.loads(read_node_file(cluster, node, ORDERS))["number"])
+    except (NotFound, ValueError):
+        return 0
+
+
+def _answer(cluster: Cluster, node: int) -> _Answer:
+    try:
+        return msgspec.json.decode(read_node_file(cluster, node, ANSWER), type=_Answer)
+    except (NotFound, msgspec.DecodeError):
+        return _Answer(-1, {}, 0)
+
+
+def _counts(cluster: Cluster, node: int, trouble: _Trouble) -> int:
+    answer = _answer(cluster, node)
+    return answer.refused.get(trouble.operation, 0) if trouble.operation else answer.delayed
+
+
+def _probe(cluster: Cluster, node: int, operation: str, tries: int) -> _Probed:
+    """Do operations of the kind on a file of our own on the broker's mount.
+
+    Raises:
+        NotDone: the probe failed otherwise.
+        APIError: the engine refused.
+    """
+    command = ["python3", "-c", _PROGRAM, DISK_FOLDER, operation, str(tries)]
+    name, api = cluster.container_name(node), cluster.engine.api
+    made = api.exec_create(name, command, user=NODE_USER)["Id"]
+    said = bytes(api.exec_start(made))
+    try:
+        return msgspec.json.decode(said, type=_Probed)
+    except msgspec.DecodeError as error:
+        raise NotDone(f"the probe of node {node}'s disk said {said[-300:]!r}") from error
+
+
+def _no_such_disk(node: int) -> str:
+    return f"the disk of node {node} is an ordinary one: the run was begun without faulty disks"
