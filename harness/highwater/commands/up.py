@@ -37,6 +37,16 @@ def up(
     controller_setting: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE, as command_timeout_ms=2000.")
     ] = None,
+    sized_disks: Annotated[
+        bool, typer.Option("--sized-disks", help="Brokers' disks can be filled (disk_full).")
+    ] = False,
+    faulty_disks: Annotated[
+        bool,
+        typer.Option(
+            "--faulty-disks",
+            help="Brokers' disks can lose power, refuse operations and be slow; needs FUSE.",
+        ),
+    ] = False,
     name: Annotated[str, typer.Option(help="The run's id; made up when not given.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -55,7 +65,14 @@ def up(
         raise HarnessError(str(error)) from error
     if name:
         _check_name(name)
-    cluster = Cluster(topology, name or new_run_id("up"), lease=Lease.KEPT, say=say)
+    cluster = Cluster(
+        topology,
+        name or new_run_id("up"),
+        lease=Lease.KEPT,
+        sized_disks=sized_disks,
+        faulty_disks=faulty_disks,
+        say=say,
+    )
     cluster.start()
     if json:
         print_json(
