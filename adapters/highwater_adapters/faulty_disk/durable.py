@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from highwater_adapters.faulty_disk.tree import Entry, Tree
 
-STORE = "synced"
+STORE, JOURNAL = "synced", "names.jsonl"
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -40,7 +40,7 @@ def read_journal(store: Path) -> list[list[Any]]:
     Raises:
         FileNotFoundError: there is no journal: nothing of the folder was ever served.
     """
-    lines = (store / "names.jsonl").read_bytes().split(b"\n")
+    lines = (store / JOURNAL).read_bytes().split(b"\n")
     return [json.loads(line) for line in lines[:-1]]
 
 
@@ -54,23 +54,26 @@ class Durable:
         self._unsynced_from: dict[int, int] = {}
         """By key, the first byte that is not as it was at the last sync. Absent: nothing is."""
         (self._store / "files").mkdir(parents=True, exist_ok=True)
-        self.tree = self._tree_of_before()
+        journal = self._store / JOURNAL
+        is_first = not journal.exists()
+        self.tree = Tree() if is_first else self._tree_of_before()
         for entry in self.tree.walk():
             if not entry.is_folder:
                 self._unsynced_from[entry.key] = 0
-        self._journal = (self._store / "names.jsonl").open("ab", buffering=0)
+        # The first journal counts once all that the folder had is in it, or not at all.
+        written = journal.with_suffix(".new") if is_first else journal
+        self._journal = written.open("wb" if is_first else "ab", buffering=0)
         self._take_in(self.tree.root)
+        written.replace(journal)
 
     def close(self) -> None:
         self._journal.close()
 
     def _tree_of_before(self) -> Tree:
-        journal = self._store / "names.jsonl"
-        try:
-            changes = read_journal(self._store)
-        except FileNotFoundError:
-            return Tree()
-        journal.write_bytes(b"".join(map(_line, changes)))  # without a torn line
+        changes = read_journal(self._store)
+        whole = self._store / f"{JOURNAL}.whole"
+        whole.write_bytes(b"".join(map(_line, changes)))  # without a torn line
+        whole.replace(self._store / JOURNAL)
         return Tree.replayed(changes)
 
     def _take_in(self, folder: Entry) -> None:
@@ -101,10 +104,10 @@ class Durable:
     def create(self, folder: Entry, name: str, *, is_folder: bool) -> Entry:
         """Note a new file or folder, and return it; its key is new."""
         path, key = f"{folder.path}/{name}", self.tree.next_key
+        if not is_folder:  # before its line: who reads the line finds the copy
+            (self._store / "files" / str(key)).write_bytes(b"")
         entry = self.tree.create(path, key, is_folder)
         self._note("create", path, key, is_folder)
-        if not is_folder:
-            (self._store / "files" / str(key)).write_bytes(b"")
         return entry
 
     def rename(self, entry: Entry, folder: Entry, name: str) -> None:

@@ -74,11 +74,14 @@ def loss_of(path: str, before: bytes | None, after: bytes | None) -> Loss | None
 def lose_unsynced(folder: Path, rng: random.Random) -> list[Loss]:
     """Make the folder as a power loss leaves it, and return the losses by path.
 
-    Raises:
-        FileNotFoundError: nothing of the folder was ever served.
+    A folder of which nothing was served yet loses nothing.
     """
+    boot_id_of(folder).write_text(f"{uuid.UUID(int=rng.getrandbits(128), version=4)}\n")
     store = store_of(folder)
-    tree = Tree.replayed(read_journal(store))
+    try:
+        tree = Tree.replayed(read_journal(store))
+    except FileNotFoundError:
+        return []
     before = {str(path.relative_to(folder)): path for path in _files(folder)}
     after: dict[str, bytes] = {}
     folders = []
@@ -95,7 +98,6 @@ def lose_unsynced(folder: Path, rng: random.Random) -> list[Loss]:
     ]
     _make(folder, folders, after)
     forget(folder)
-    boot_id_of(folder).write_text(f"{uuid.UUID(int=rng.getrandbits(128), version=4)}\n")
     return losses
 
 

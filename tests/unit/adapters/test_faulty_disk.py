@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import random
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,7 +19,13 @@ import pytest
 
 from highwater_adapters.faulty_disk import kernel
 from highwater_adapters.faulty_disk.ailing import ANSWER, ORDERS, Ailing, read_orders
-from highwater_adapters.faulty_disk.durable import Durable, boot_id_of, store_of
+from highwater_adapters.faulty_disk.durable import (
+    JOURNAL,
+    Durable,
+    boot_id_of,
+    read_journal,
+    store_of,
+)
 from highwater_adapters.faulty_disk.loss import Loss, kept_of, lose_unsynced, loss_of
 from highwater_adapters.faulty_disk.tree import ROOT_KEY, Tree
 
@@ -241,6 +248,35 @@ def test_a_torn_line_of_the_journal_is_left_out(disk: Disk, start: Start) -> Non
     again = start()
     again.write("b", b"b")
     assert again.lose_power() == {"log": b"a"}
+
+
+def test_a_first_start_that_was_killed_is_begun_anew(tmp_path: Path, start: Start) -> None:
+    """Half a journal would take the names that it lacks for unsynced."""
+    (tmp_path / "data" / "t-0").mkdir(parents=True)
+    (tmp_path / "data" / "t-0" / "log").write_bytes(b"of before")
+    store = store_of(tmp_path / "data")
+    (store / "files").mkdir(parents=True)
+    (store / "names.new").write_text('["create", "./t-0", 2, true]\n')
+    disk = start()
+    assert (store / JOURNAL).exists()
+    assert disk.lose_power() == {"t-0/log": b"of before"}
+
+
+def test_a_disk_that_was_never_served_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log").write_bytes(b"synced by nobody, and not here")
+    assert lose_unsynced(tmp_path / "data", LoseAll()) == []
+    assert (tmp_path / "data" / "log").exists()
+
+
+def test_a_file_whose_line_was_written_has_a_copy(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill may come between the two."""
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: sys.exit("killed"))
+    with pytest.raises(SystemExit):
+        disk.durable.create(disk.durable.tree.root, "log", is_folder=False)
+    assert read_journal(store_of(disk.folder)) == []
 
 
 def test_copies_that_nothing_refers_to_are_removed(disk: Disk) -> None:
