@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from docker.errors import APIError
+from requests.exceptions import RequestException
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.topology import NodeKind
@@ -58,15 +58,15 @@ def stacks_of(cluster: Cluster, node: NodeId, *, within_s: float | None = None) 
     spec = cluster.topology.node(node)
     signal, begin, end = _OF_JVM if spec.kind is NodeKind.ZOOKEEPER else _OF_NODE
     within_s = TOLD_WITHIN_S if within_s is None else within_s
-    status = cluster.status(node)
-    if status != "running":
-        raise NoStacks(f"{spec.name} is {status}: it tells no stacks")
     try:
+        status = cluster.status(node)
+        if status != "running":
+            raise NoStacks(f"{spec.name} is {status}: it tells no stacks")
         before = len(cluster.logs(node))
         _ask(cluster, node, signal)
         told = _await_told(cluster, node, before, end, within_s)
-    except APIError as error:
-        raise NoStacks(f"{spec.name}: the engine refused: {error.explanation}") from error
+    except RequestException as error:  # an APIError is one
+        raise NoStacks(f"{spec.name}: the engine refused: {error}") from error
     if begin not in told:
         raise NoStacks(f"{spec.name} tells no stacks within {within_s:g} s: is it stopped?")
     return told
