@@ -15,7 +15,7 @@ FOLDERS = {
         "every_fault_after_a_kill", "example_project", "faults_after_a_kill", "healing",
         "more_faults_in_containers",
         "plan_faults_in_containers", "plans_in_containers", "properties_under_faults",
-        "pytest_plugin", "slow_links", "stock_groups", "whole_node_failures",
+        "pytest_plans", "pytest_plugin", "slow_links", "stock_groups", "whole_node_failures",
     ),
     "tests/simulation/": (
         "bugs_for_containers", "crashes_of_jobs", "judge_beside_the_oracle", "plan_commands",

@@ -43,6 +43,7 @@ from highwater_adapters.process_usage import with_usage
 from highwater_adapters.random_source import RandomSource
 from highwater_adapters.repeats import INTERVAL_S, BoundedHandler, BoundedTrace
 from highwater_adapters.request_times import RequestTimes
+from highwater_adapters.stacks import write_stacks_at_the_signal
 from highwater_adapters.tcp_server import KafkaListener, ListenerSpec
 from highwater_adapters.tcp_transport import TcpTransport
 from highwater_adapters.trace_sink import TraceSink
@@ -147,8 +148,9 @@ def run_node(
 
     SIGTERM and SIGINT call node.request_stop(). The control plane and the listeners answer from
     before run() starts until after it has returned. A bug ends the process at once with 70, an
-    event loop that does not turn ends it with 75.
+    event loop that does not turn ends it with 75. SIGUSR1 writes all stacks to the log.
     """
+    write_stacks_at_the_signal()
     set_up_logging(settings.node_id)
     raise_descriptor_limit()
     try:

@@ -1,44 +1,45 @@
-"""Pytest's fixtures and markers for clusters in containers.
+"""Pytest's fixtures, markers and options for clusters in containers, and for plans.
 
     @pytest.mark.highwater(brokers=3, preset="v3")
     def test_something(highwater_cluster): ...
+
+    @pytest.mark.highwater_plan("leader_killed.json")
+    def test_of_a_plan(highwater_run): ...
 
 highwater_cluster is a test's own; highwater_module_cluster serves all tests of a module, its
 topology from `pytestmark`. highwater_zookeeper is one bare ZooKeeper server for the session.
 At the end of its tests a cluster is judged from its folder below runs/. A verdict that the marker
 does not allow is an error of the last test; pytest's summary lists all verdicts. When a test fails,
-its clusters' snapshots are stored before that; with --highwater-keep they stay up, and are not
-judged. Nothing of the harness is imported before a test
-asks for it.
+its clusters' snapshots and stacks are stored before that; with --highwater-keep they stay up, and
+are not judged. highwater_run is the result of the marker's plan. Nothing of the harness but small
+parts of highwater.testing is imported before a test asks for it.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import traceback
+import threading
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from highwater.testing import asked
+from highwater.testing.verdicts import take_told, write_summary
+
 if TYPE_CHECKING:
-    from highwater.cluster.topology import Topology
     from highwater.runs.judged.cluster import JudgedCluster
+    from highwater.runs.plans.outcome import PlanResult
     from highwater_core.ids import Endpoint
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
 """Set to 1: a test that needs an engine fails without one, where it would be skipped."""
 KEEP = "--highwater-keep"
+HANG_AFTER = "--highwater-hang-after"
 ANSWERS_WITHIN_S = 60
 """An engine on a busy machine is slow; one that is silent for so long hangs."""
-VERDICT_PROPERTY = "highwater"
-"""The name of a verdict among a report's user properties, and so in junit.xml."""
-_NEEDS_ENGINE = frozenset({"highwater_cluster", "highwater_module_cluster", "highwater_zookeeper"})
-_NO_FAILURE = ("pass", "unknown")
-_NOT_REPORTED = pytest.StashKey[list[str]]()
-"""Verdicts that no test's report has yet."""
 _HAS_ENDED = pytest.StashKey[bool]()
 """Whether the session has ended. Clusters that are up then, as after Ctrl-C, belong to a test that
 has no report any more."""
@@ -51,6 +52,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Leave the clusters of failed tests up; `highwater down RUN` removes them.",
     )
+    group.addoption(
+        HANG_AFTER,
+        type=_seconds,
+        metavar="S",
+        help="A test with a cluster that takes longer fails, with the stacks of all nodes.",
+    )
+    asked.add_options(group)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return seconds
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,7 +75,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "fields of highwater.Topology; and the verdicts with which its test passes, () for any "
         "without judging",
     )
-    config.stash[_NOT_REPORTED] = []
+    config.addinivalue_line(
+        "markers",
+        "highwater_plan(*plans, client='own', world='docker', verdict_in=None): what highwater_run "
+        "runs: files below the test's folder, patterns, or Plans, each a test of its own; and the "
+        "verdicts with which the test passes, () for any; default: that which the plan expects",
+    )
     config.stash[_HAS_ENDED] = False
 
 
@@ -70,14 +90,29 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     session.config.stash[_HAS_ENDED] = True
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each plan, where the marker names several."""
+    marker = metafunc.definition.get_closest_marker(asked.MARKER)
+    if marker is None or asked.RUN not in metafunc.fixturenames:
+        return
+    plans = asked.plans_of(asked.read_marker(marker), metafunc.definition.path.parent)
+    if len(plans) > 1 or (plans and "*" in str(marker.args[0])):
+        metafunc.parametrize(asked.RUN, plans, ids=asked.names_of(plans), indirect=True)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip (or fail) a test that needs an engine where none answers, before its fixtures run.
+    """Refuse a test that its world does not have, before its fixtures run; skip, or fail, one that
+    needs an engine where none answers.
 
     An engine that answered an earlier test and is silent now ends the session: each further test
     would wait for it in vain, for minutes.
     """
     fixtures = getattr(item, "fixturenames", ())
-    if item.get_closest_marker("docker") is None and _NEEDS_ENGINE.isdisjoint(fixtures):
+    clusters = [each for each in asked.ON_CONTAINERS if each in fixtures]
+    if clusters and item.config.getoption(asked.WORLD) == asked.SIM:
+        pytest.fail(f"{clusters[0]} is of containers: not with {asked.WORLD} sim", pytrace=False)
+    runs_in_docker = asked.RUN in fixtures and asked.world_of(item) == asked.DOCKER
+    if item.get_closest_marker("docker") is None and not clusters and not runs_in_docker:
         return
     missing = _engine_is_missing()
     if not missing:
@@ -98,36 +133,56 @@ def _end_the_session_without_answer(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test by its plan's verdict before it begins, and by its time while it hangs."""
+    if asked.RUN in getattr(item, "fixturenames", ()):
+        from highwater.testing.plans import WRONG
+
+        if wrong := item.stash.get(WRONG, ""):
+            pytest.fail(wrong, pytrace=False)
+    after_s, clusters = item.config.getoption(HANG_AFTER), _clusters_of(item)
+    if after_s is None or not clusters:
+        return (yield)
+    from highwater.testing.hangs import ends_when_it_hangs
+
+    with ends_when_it_hangs(item, clusters, after_s):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Store logs, traces and snapshots of a failed test's clusters while they are still up."""
+    """Store the evidence of a failed test's clusters while they are still up."""
     report = yield
-    if report.when == "call" and report.failed:
+    if report.when == "call" and report.failed and call.excinfo is not None:
         for cluster in _clusters_of(item):
-            cluster.has_failed = True
-            report.sections.append(("highwater", _store_evidence(cluster, item.nodeid)))
+            report.sections += _evidence(item, cluster, call.excinfo.value)
     if report.when == "teardown":
-        told = item.config.stash[_NOT_REPORTED]
-        report.user_properties += [(VERDICT_PROPERTY, text) for text in told]
-        told.clear()
+        report.user_properties += take_told(item.config)
     return report
 
 
+def _evidence(
+    item: pytest.Item, cluster: JudgedCluster, error: BaseException
+) -> Iterator[tuple[str, str]]:
+    """Yield the report's sections about a failed test's cluster: stacks only where it hung."""
+    from highwater.testing.clusters import store_evidence
+    from highwater.testing.hangs import STACKS_TOLD, is_a_waits_end
+
+    cluster.has_failed = True
+    told = item.stash.get(STACKS_TOLD, {}).get(cluster.run_id, "")
+    where, stacks = store_evidence(cluster, item.nodeid, told)
+    if is_a_waits_end(error):
+        yield "highwater: stacks", stacks
+    yield "highwater", where
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the verdicts of all clusters, also of those that other workers ran."""
-    reports = [each for group in terminalreporter.stats.values() for each in group]
-    verdicts = [
-        text
-        for report in reports
-        if getattr(report, "when", "") == "teardown"
-        for name, text in report.user_properties
-        if name == VERDICT_PROPERTY
-    ]
-    if verdicts:
-        terminalreporter.section("verdicts of clusters")
-        for text in dict.fromkeys(verdicts):
-            terminalreporter.write_line(text)
+    """List the verdicts of all clusters and plans, also of those that other workers ran."""
+    workers = getattr(terminalreporter.config.option, "tx", None) or ()
+    is_simulated = terminalreporter.config.getoption(asked.WORLD) == asked.SIM
+    write_summary(terminalreporter, 0 if is_simulated else len(workers))
 
 
 @pytest.fixture
@@ -142,6 +197,19 @@ def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedC
     yield from _running_cluster(request)
 
 
+@pytest.fixture
+def highwater_run(request: pytest.FixtureRequest) -> PlanResult:
+    """The result of the marker's plan, run in the world that the options say."""
+    from highwater.errors import HarnessError
+    from highwater.testing.plans import run_plan_of
+
+    try:
+        return run_plan_of(request.node, getattr(request, "param", None))
+    except HarnessError as error:
+        why = str(error)
+    return pytest.fail(why, pytrace=False)  # here, so that it is told without the error before it
+
+
 @pytest.fixture(scope="session")
 def highwater_zookeeper() -> Iterator[Endpoint]:
     """The endpoint of one bare ZooKeeper server; each test uses paths of its own."""
@@ -151,79 +219,11 @@ def highwater_zookeeper() -> Iterator[Endpoint]:
         yield endpoint
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The marker's arguments. verdict_in: the outcomes that are no error."""
-
-    topology: Topology
-    verdict_in: frozenset[str]
-
-
-def _wanted(request: pytest.FixtureRequest) -> _Wanted:
-    from highwater.cluster.topology import Topology
-    from highwater_checker.verdict import Outcome
-    from highwater_core.config import Preset
-
-    marker = request.node.get_closest_marker("highwater")
-    fields = dict(marker.kwargs) if marker is not None else {}
-    verdict_in = fields.pop("verdict_in", _NO_FAILURE)
-    if "preset" in fields:
-        fields["preset"] = Preset(fields["preset"])
-    return _Wanted(Topology(**fields), frozenset(Outcome(each).value for each in verdict_in))
-
-
 def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
-    from highwater.project import runs_root
-    from highwater.run_folder import TEST, new_run_id
-    from highwater.runs.judged.cluster import JudgedCluster
+    from highwater.testing.clusters import running_cluster
 
-    wanted, keeps = _wanted(request), request.config.getoption(KEEP)
-    folder = runs_root() / new_run_id("test")
-    with JudgedCluster(wanted.topology, folder, may_stay=keeps) as cluster:
-        cluster.start()
-        (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")
-        yield cluster
-        if keeps and cluster.has_failed:
-            cluster.leave_up()
-            request.config.stash[_NOT_REPORTED].append(_how_to_look(request, cluster))
-        elif wanted.verdict_in and not request.config.stash[_HAS_ENDED]:
-            _judge(request, cluster, wanted.verdict_in)
-
-
-def _how_to_look(request: pytest.FixtureRequest, cluster: JudgedCluster) -> str:
-    run = cluster.run_id
-    lines = (
-        f"{request.node.nodeid}: not judged, {run} is up:",
-        f"  clients on this machine: {cluster.bootstrap}",
-        f"  see it:    highwater status {run}",
-        f"  logs:      highwater logs --run {run} broker-0",
-        f"  remove it: highwater down {run}",
-    )
-    return "\n".join(lines)
-
-
-def _judge(
-    request: pytest.FixtureRequest, cluster: JudgedCluster, verdict_in: frozenset[str]
-) -> None:
-    """Judge the cluster, report the verdict, and fail where it is none of those.
-
-    Raises:
-        pytest.fail.Exception: it is another one.
-    """
-    from highwater.errors import HarnessError
-    from highwater.runs.judged.words import say_verdict
-    from highwater_checker.verdict import Outcome
-
-    try:
-        verdict = cluster.judge()
-    except HarnessError as error:
-        outcome, text = Outcome.UNKNOWN, f"{request.node.nodeid}: unknown: {error}"
-    else:
-        outcome, text = verdict.outcome, say_verdict(request.node.nodeid, cluster.folder, verdict)
-    request.config.stash[_NOT_REPORTED].append(text)
-    if outcome.value not in verdict_in:
-        allowed = " or ".join(sorted(verdict_in))
-        pytest.fail(f"the verdict is not {allowed}: {text}", pytrace=False)
+    config = request.config
+    yield from running_cluster(request, config.getoption(KEEP), lambda: config.stash[_HAS_ENDED])
 
 
 @cache
@@ -248,15 +248,3 @@ def _clusters_of(item: pytest.Item) -> list[JudgedCluster]:
     from highwater.runs.judged.cluster import JudgedCluster
 
     return [value for value in found if isinstance(value, JudgedCluster)]
-
-
-def _store_evidence(cluster: JudgedCluster, test: str) -> str:
-    """Return the evidence's folder, or why there is none; it must not hide the test's own error."""
-    folder = cluster.folder
-    try:
-        with (folder / "failed.txt").open("a", encoding="utf-8") as failed:
-            failed.write(test + "\n")
-        cluster.collect_live(folder)
-    except Exception:  # noqa: BLE001  (shown in the report, beside the test's own failure)
-        return f"evidence in {folder} is incomplete:\n{traceback.format_exc()}"
-    return f"logs, traces and snapshots: {folder}"

@@ -30,6 +30,6 @@ def test_its_tests_pass_and_its_clusters_are_judged(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
     verdicts = [line for line in done.stdout.splitlines() if f": pass, {copied}/runs/test-" in line]
-    assert len(verdicts) == 2, done.stdout
+    assert len(verdicts) == 3, done.stdout

@@ -22,12 +22,14 @@ A_CLUSTER_TEST = """
 def test_with_a_cluster(highwater_cluster):
     raise AssertionError("never reached")
 """
-A_FAILING_TEST = """
+A_HANGING_TEST = """
+import threading
 import pytest
 
 @pytest.mark.highwater(brokers=1, controllers=1, preset="v3")
-def test_that_fails(highwater_cluster):
-    assert highwater_cluster.snapshot(0).preset == "something else"
+def test_that_hangs(highwater_cluster):
+    never = threading.Event()
+    never.wait(400)
 """
 A_MODULE_OF_TESTS = """
 import pytest
@@ -203,23 +205,24 @@ def test_where_an_engine_is_required_its_absence_is_a_failure(tmp_path: Path) ->
 
 
 @pytest.mark.docker
-def test_a_failed_tests_cluster_leaves_its_evidence_and_stays_up_where_it_is_to(
+def test_a_hanging_tests_cluster_leaves_stacks_and_evidence_and_stays_up_where_it_is_to(
     tmp_path: Path,
 ) -> None:
-    result = run_pytest(tmp_path, A_FAILING_TEST, PYTEST_ADDOPTS="--highwater-keep")
-    assert result.returncode == 1, result.stdout
-    assert "logs, traces and snapshots: " in result.stdout
+    options = "--highwater-keep --highwater-hang-after 1"
+    result = run_pytest(tmp_path, A_HANGING_TEST, PYTEST_ADDOPTS=options)
     (folder,) = (tmp_path / "runs").iterdir()
-    assert str(folder) in result.stdout
-    assert (folder / "test.txt").read_text() == "test_example.py::test_that_fails\n"
+    with Cluster.attach(folder.name) as cluster:
+        cluster.wait_until_ready()
+    assert result.returncode == 1, result.stdout
+    assert "Failed: Timeout (>1s): the test hangs" in result.stdout
+    for told in ("in test_that_hangs", "Task IsrWriter:", "Task session-thread:", '"SyncThread:0"'):
+        assert told in result.stdout
+    assert f"logs, traces, snapshots and stacks: {folder}" in result.stdout
+    assert "Task IsrWriter:" in (folder / "stacks.txt").read_text()
+    assert (folder / "test.txt").read_text() == "test_example.py::test_that_hangs\n"
     assert '"preset": "v3"' in (folder / "snapshots.json").read_text()
     assert (folder / "trace" / "broker-0-1.jsonl").stat().st_size > 0
     assert f"remove it: highwater down {folder.name}" in result.stdout
-    cluster = Cluster.attach(folder.name)
-    try:
-        cluster.wait_until_ready()
-    finally:
-        cluster.stop()
 
 
 @pytest.mark.docker

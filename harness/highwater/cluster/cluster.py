@@ -8,7 +8,7 @@ remove them on any error; after a SIGKILL of this process the reaper does
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ipaddress import IPv4Network
@@ -205,6 +205,13 @@ class Cluster:
         if self._on_lease:
             REAPER.cluster_down()
             self._on_lease = False
+
+    def leave_up(self) -> None:
+        """Have `stop` leave the cluster running: `highwater down` removes it.
+
+        With the lease KEPT alone; another's cluster goes when this process ends.
+        """
+        self._is_ours = False
 
     def wait_until_ready(self, *, within_s: float = READY_WITHIN_S) -> None:
         """Return once one controller is active and it and every broker know all brokers.
@@ -471,7 +478,7 @@ class Cluster:
 
     def _on_nodes(self, nodes: Sequence[NodeId], work: Callable[[NodeId], None]) -> None:
         with ThreadPoolExecutor(max(1, len(nodes)), thread_name_prefix="nodes") as pool:
-            _raise_first(pool.map(work, nodes))
+            list(pool.map(work, nodes))  # raises the first exception
 
     # ------------------------------------------------------------ inside
 
@@ -487,9 +494,3 @@ class Cluster:
         yield
         self.phases[name] = time.monotonic() - started
         self._say(f"{name}: {self.phases[name]:.2f} s")
-
-
-def _raise_first(results: Iterable[None]) -> None:
-    """Raise the first exception among the results of a pool's map."""
-    for _ in results:
-        pass

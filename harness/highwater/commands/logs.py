@@ -1,4 +1,4 @@
-"""`highwater logs`: the output of a node's processes, or the controllers' log of state changes."""
+"""`highwater logs`: a node's log, where its threads are, or the controllers' state changes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.partitions import parse_partition
+from highwater.cluster.stacks import all_stacks, stacks_of
 from highwater.cluster.topology import Topology
 from highwater.cluster.traces import controllers_traces
 from highwater.errors import HarnessError
@@ -40,6 +41,9 @@ def logs(
     run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
+    stacks: Annotated[
+        bool, typer.Option("--stacks", help="Where the node's threads and tasks are now.")
+    ] = False,
     state_changes: Annotated[
         bool, typer.Option("--state-changes", help="What controllers did, a line a change.")
     ] = False,
@@ -57,7 +61,14 @@ def logs(
     A node's events are in its trace: docker exec CONTAINER sh -c 'cat /var/lib/highwater/trace/*'.
     With --state-changes: each change of a partition's or replica's state, leader or ISR, from the
     controllers' traces, with the component, the epochs and the reason; failed changes too.
+    With --stacks: the stacks of the node's threads and tasks, without NODE of all nodes. A node
+    that is paused or down has none.
     """
+    if stacks:
+        if state_changes or follow or tail is not None or partition or broker or json:
+            raise HarnessError("--stacks goes with NODE and --run alone")
+        _print_stacks(Cluster.attach(run or None), node)
+        return
     if state_changes:
         if follow:
             raise HarnessError("--follow is for a node's log")
@@ -67,7 +78,7 @@ def logs(
     if partition or broker or json:
         raise HarnessError("--partition, --broker and --json go with --state-changes")
     if not node:
-        raise HarnessError("whose log? a node's name, or --state-changes")
+        raise HarnessError("whose log? a node's name, or --stacks or --state-changes")
     _print_log(Cluster.attach(run or None), node, follow=follow, tail=tail)
 
 
@@ -82,6 +93,18 @@ def _print_log(cluster: Cluster, node: str, *, follow: bool, tail: int | None) -
     sys.stdout.write(text)
     if not text:
         say(f"{node} has written nothing; what it did is in its trace")
+
+
+def _print_stacks(cluster: Cluster, node: str) -> None:
+    """Print the node's stacks, "" for all nodes'.
+
+    Raises:
+        HarnessError: there is no such node, or it tells no stacks.
+    """
+    if node:
+        sys.stdout.write(stacks_of(cluster, find_node(cluster.topology, node)))
+    else:
+        sys.stdout.write(all_stacks(cluster))
 
 
 def _print_state_changes(

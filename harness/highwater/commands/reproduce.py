@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from highwater.cluster.cleaning import remove_run
+from highwater.cluster.engine import connect_engine
 from highwater.commands.run import RUNS
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, printable
@@ -33,16 +36,22 @@ def reproduce(
     world: Annotated[
         WorldName | None, typer.Option(help="Where it is run. [default: where that run was]")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the cluster of the last failed run up.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run the plan of a finished run again, with the same clients, and say what came of it.
 
     On containers a failure that depends on the moment comes in some of the runs: --times counts
     them. Each run has a folder of its own in runs/. In virtual time one run is like the next.
+    With --keep the nodes of a failed run are started again once their files are copied.
     Exit code 0: every run passed; 1: one failed; 2: one is unknown, or could not be done.
     """
     finished = read_finished(folder)
     where = finished.world if world is None else world
+    if keep and where is WorldName.SIM:
+        raise HarnessError("virtual time leaves no cluster to keep: --world docker has one")
     client = finished.client if where is WorldName.DOCKER else ClientKind.OWN
     results: list[PlanResult] = []
     with Screen() as screen:
@@ -51,10 +60,14 @@ def reproduce(
         for number in range(1, times + 1):
             screen.say(f"run {number} of {times}", style="bold")
             try:
-                result = run_in(where, finished.plan, _new_folder, screen, client)
+                result = run_in(
+                    where, finished.plan, _new_folder, screen, client, keeps_failed=keep
+                )
             except HarnessError as error:
                 screen.say(f"run {number} could not be done: {error}", style="bold yellow")
                 continue
+            if result.left_up:
+                _remove(results)
             results.append(result)
             if not json:
                 _print(number, result, finished)
@@ -67,12 +80,28 @@ def reproduce(
         if where is WorldName.SIM and any(result.verdict.findings for result in results):
             command = f"highwater sim shrink {shlex.quote(str(folder / PLAN.name))}"
             RESULTS.print(Text(printable(f"smaller: {command}")), soft_wrap=True)
+        _print_left_up(results)
     outcomes = [result.verdict.outcome for result in results] + [Outcome.UNKNOWN] * not_done
     raise typer.Exit(EXIT_CODES[worst_of(outcomes)])
 
 
 def _new_folder() -> RunFolder:
     return RunFolder.create(RUNS, new_run_id("again"))
+
+
+def _remove(results: list[PlanResult]) -> None:
+    """Remove the cluster of an earlier run, if one was left up: one alone stays."""
+    for number, result in enumerate(results):
+        if result.left_up:
+            remove_run(connect_engine(), result.folder.name)
+            results[number] = replace(result, left_up=())
+
+
+def _print_left_up(results: list[PlanResult]) -> None:
+    for result in results:
+        if result.left_up:
+            for line in (f"{result.folder.name} is up:", *result.left_up):
+                RESULTS.print(Text(printable(line)), soft_wrap=True)
 
 
 def _print(number: int, result: PlanResult, finished: Finished) -> None:

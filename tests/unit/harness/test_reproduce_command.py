@@ -166,7 +166,7 @@ def test_a_run_that_cannot_be_done_is_counted_and_the_others_go_on(
     monkeypatch.chdir(tmp_path)
     done: list[int] = []
 
-    def run_in(*arguments: object) -> PlanResult:
+    def run_in(*arguments: object, keeps_failed: bool) -> PlanResult:
         done.append(len(done))
         if len(done) == 2:
             raise HarnessError("the engine was away")
@@ -182,8 +182,40 @@ def test_a_run_that_cannot_be_done_is_counted_and_the_others_go_on(
     assert reproduced(failed).exit_code == 2
 
 
-def always_away(*arguments: object) -> PlanResult:
+def always_away(*arguments: object, keeps_failed: bool) -> PlanResult:
     raise HarnessError("the engine was away")
+
+
+def test_the_cluster_of_the_last_failed_run_stays_up_alone(
+    failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = iter(
+        [
+            PlanResult(Path("runs/again-1"), verdict_of("I4"), left_up=("see the first",)),
+            PlanResult(Path("runs/again-2"), verdict_of("I4"), left_up=("see the second",)),
+            PlanResult(Path("runs/again-3"), verdict_of()),
+        ]
+    )
+    removed: list[str] = []
+
+    def run_in(*arguments: object, keeps_failed: bool) -> PlanResult:
+        assert keeps_failed
+        return next(results)
+
+    monkeypatch.setattr(reproduce, "run_in", run_in)
+    monkeypatch.setattr(reproduce, "connect_engine", lambda: None)
+    monkeypatch.setattr(reproduce, "remove_run", lambda engine, run_id: removed.append(run_id))
+    result = reproduced(failed, "--times", "3", "--keep", "--world", "docker")
+    assert removed == ["again-1"]
+    assert result.stdout.endswith("again-2 is up:\nsee the second\n")
+    assert "see the first" not in result.stdout
+
+
+def test_of_virtual_time_no_cluster_can_be_kept(failed: Path) -> None:
+    result = reproduced(failed, "--keep")
+    assert isinstance(result.exception, HarnessError)
+    assert "--world docker" in str(result.exception)
 
 
 def test_names_of_folders_are_printed_as_they_are_and_quoted_in_commands(

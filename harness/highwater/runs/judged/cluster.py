@@ -11,8 +11,9 @@ import docker
 
 from highwater.cluster.cluster import READY_WITHIN_S, STOP_WITHIN_S, Cluster
 from highwater.cluster.labels import Lease
+from highwater.cluster.stacks import all_stacks
 from highwater.cluster.topology import Topology
-from highwater.errors import HarnessError
+from highwater.errors import ClusterStartFailed, HarnessError
 from highwater.faults.done import Done
 from highwater.run_folder import RunFolder
 from highwater.runs.chaos.single import fault_of
@@ -22,6 +23,7 @@ from highwater.runs.judged.producing import RecordedProducer
 from highwater.runs.judged.recording import Recording
 from highwater.runs.plans.outcome import list_evidence
 from highwater.runs.reporting import write_pages
+from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 from highwater_checker.judging import judge_evidence
 from highwater_checker.run_folder.documents import VERDICT
@@ -65,9 +67,13 @@ class JudgedCluster(Cluster):
         self._recording = Recording(self, RunFolder(self.folder))
         return self
 
-    def leave_up(self) -> None:
-        """Have `stop` leave the cluster running: `highwater down` removes it."""
-        self._is_ours = False
+    def wait_until_ready(self, *, within_s: float = READY_WITHIN_S) -> None:
+        try:
+            super().wait_until_ready(within_s=within_s)
+        except ClusterStartFailed as error:
+            if isinstance(error.__cause__, NeverHappened):  # otherwise a node's process ended
+                error.add_note(all_stacks(self))
+            raise
 
     def stop(self) -> None:
         try:

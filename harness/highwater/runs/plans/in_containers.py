@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import UP, Cluster
+from highwater.cluster.labels import Lease
+from highwater.cluster.looking import how_to_look
 from highwater.cluster.settling import (
     await_active_controller,
     await_full_isr,
     await_replicated,
     await_written_isr,
 )
+from highwater.cluster.stacks import write_stacks
 from highwater.cluster.topology import Topology
-from highwater.errors import HarnessError, ImageBuildFailed
+from highwater.errors import ClusterStartFailed, HarnessError, ImageBuildFailed
 from highwater.faults.healing import baseline_problems
 from highwater.faults.intents import IntentLog
 from highwater.faults.kinds import KINDS
@@ -53,10 +57,10 @@ from highwater_checker.run_folder.documents import (
     TOPOLOGY,
     RunTopology,
 )
-from highwater_checker.verdict import Requirement
+from highwater_checker.verdict import Outcome, Requirement
 from highwater_client.load_job import LoadJob
 from highwater_core.events import TraceEvent
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 
 CREATED_WITHIN_S = 60.0
 SETTLE_WITHIN_S = 60.0
@@ -93,11 +97,18 @@ def check_supported(plan: Plan) -> Topology:
 
 
 def run_in_containers(
-    plan: Plan, folder: RunFolder, screen: Screen, client: ClientKind = ClientKind.OWN
+    plan: Plan,
+    folder: RunFolder,
+    screen: Screen,
+    client: ClientKind = ClientKind.OWN,
+    *,
+    keeps_failed: bool = False,
 ) -> PlanResult:
-    """Run the plan, and return its verdict; the cluster is always removed afterwards.
+    """Run the plan, and return its verdict; the cluster is removed afterwards.
 
     client: the library of producers and consumers; only Highwater's own has a plan's groups.
+    keeps_failed: it stays up where the verdict is fail. Nobody removes the cluster of a process
+        that is killed, then.
 
     Raises:
         Unsupported: the plan has something that containers cannot do; nothing was started.
@@ -115,6 +126,7 @@ def run_in_containers(
     with Cluster(
         topology,
         run_id=folder.run_id,
+        lease=Lease.KEPT if keeps_failed else Lease.OWNED,
         planted=plan.planted,
         sized_disks=Means.SIZED_DISKS in needs,
         faulty_disks=Means.FAULTY_DISKS in needs,
@@ -127,8 +139,28 @@ def run_in_containers(
         finally:
             screen.end_live()
             screen.say("stopping the nodes and copying their logs and traces")
+            were_up = [node for node in cluster.node_ids if cluster.status(node) in UP]
             cluster.collect(folder.path)
+        if keeps_failed:
+            return left_up_if_failed(cluster, were_up, run.conclude(notes), screen)
     return run.conclude(notes)
+
+
+def left_up_if_failed(
+    cluster: Cluster, were_up: Sequence[NodeId], result: PlanResult, screen: Screen
+) -> PlanResult:
+    """Start the nodes of a failed run again, which were stopped for their files, and leave them."""
+    if result.verdict.outcome is not Outcome.FAIL:
+        return result
+    screen.say("the run failed: its nodes are started again, and stay up")
+    for node in were_up:
+        cluster.start_node(node)
+    try:
+        cluster.wait_until_ready()
+    except ClusterStartFailed as error:  # its own fault, perhaps
+        screen.say(str(error), style="bold yellow")
+    cluster.leave_up()
+    return dataclasses.replace(result, left_up=how_to_look(cluster))
 
 
 class _Run:
@@ -190,6 +222,9 @@ class _Run:
             except _STOPPED_BY as error:
                 self._screen.say(str(error), style="bold yellow")
                 self._require(PLAYED_TO_ITS_END, False, str(error))
+                if isinstance(error, NeverHappened):
+                    stacks = write_stacks(self._cluster, self._folder.path)
+                    self._screen.say(f"where the nodes' threads and tasks are: {stacks}")
             finally:
                 self._final_look = self._observer.look_once()
                 self._looks, _ = self._observer.stop()

@@ -31,6 +31,7 @@ class PlanResult:
     notes: differences between the plan and its run.
     steps: each one's outcome, in the plan's order.
     gaps: for each partition that lost its leader, the time without an acknowledgement.
+    left_up: how to look into its cluster and remove it, a line each; empty where it was removed.
     """
 
     folder: Path
@@ -39,6 +40,7 @@ class PlanResult:
     steps: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     in_virtual_time: bool = False
+    left_up: tuple[str, ...] = ()
 
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:

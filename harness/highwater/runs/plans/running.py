@@ -38,12 +38,12 @@ def run_plan(
     Raises:
         HarnessError: the plan cannot be run, or not in that world; no node was started.
     """
-    planned = read_plan(plan) if isinstance(plan, Path) else _checked(plan)
+    planned = read_plan(plan) if isinstance(plan, Path) else checked(plan)
     with Screen() as screen:
         return run_in(world, planned, lambda: RunFolder(folder), screen, client)
 
 
-def _checked(plan: Plan) -> Plan:
+def checked(plan: Plan) -> Plan:
     """Return the plan, which was made by a program, so that nobody has checked its values yet.
 
     Raises:
@@ -75,10 +75,13 @@ def run_in(
     screen: Screen,
     client: ClientKind = ClientKind.OWN,
     ended: Ended | None = None,
+    *,
+    keeps_failed: bool = False,
 ) -> PlanResult:
     """Run the plan in that world with those clients; its folder is made once it can run.
 
     ended: called with the events of a simulated run once it is judged.
+    keeps_failed: whether containers stay up where the verdict is fail.
 
     Raises:
         Unsupported, EngineMissing: it cannot run; it has no folder.
@@ -101,4 +104,4 @@ def run_in(
 
     check_supported(plan)
     connect_engine().close()  # before there is a folder, so that no failed run becomes `latest`
-    return run_in_containers(plan, folder(), screen, client)
+    return run_in_containers(plan, folder(), screen, client, keeps_failed=keeps_failed)

@@ -1,0 +1,1 @@
+"""The pytest plugin's parts: clusters and plans of tests, hangs, verdicts in the report."""

@@ -1,0 +1,102 @@
+"""The clusters of tests: brought up from the marker, their evidence kept, judged at the end."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from highwater.cluster.looking import how_to_look
+from highwater.cluster.stacks import STACKS, all_stacks
+from highwater.cluster.topology import Topology
+from highwater.errors import HarnessError
+from highwater.project import runs_root
+from highwater.run_folder import TEST, new_run_id
+from highwater.runs.judged.cluster import JudgedCluster
+from highwater.runs.judged.words import say_verdict
+from highwater.testing.verdicts import tell
+from highwater_checker.verdict import Outcome
+from highwater_core.config import Preset
+
+MARKER = "highwater"
+_NO_FAILURE = ("pass", "unknown")
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The marker's arguments. verdict_in: the outcomes that are no error."""
+
+    topology: Topology
+    verdict_in: frozenset[str]
+
+
+def _wanted(request: pytest.FixtureRequest) -> _Wanted:
+    marker = request.node.get_closest_marker(MARKER)
+    fields = dict(marker.kwargs) if marker is not None else {}
+    verdict_in = fields.pop("verdict_in", _NO_FAILURE)
+    if "preset" in fields:
+        fields["preset"] = Preset(fields["preset"])
+    return _Wanted(Topology(**fields), frozenset(Outcome(each).value for each in verdict_in))
+
+
+def running_cluster(
+    request: pytest.FixtureRequest, keeps: bool, is_interrupted: Callable[[], bool]
+) -> Iterator[JudgedCluster]:
+    """Yield the marker's cluster, up; then judge it, where the session was not interrupted.
+
+    keeps: whether it stays up, not judged, when a test of it failed.
+    """
+    wanted = _wanted(request)
+    folder = runs_root() / new_run_id("test")
+    with JudgedCluster(wanted.topology, folder, may_stay=keeps) as cluster:
+        cluster.start()
+        (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")
+        yield cluster
+        if keeps and cluster.has_failed:
+            cluster.leave_up()
+            head = f"{request.node.nodeid}: not judged, {cluster.run_id} is up:"
+            tell(request.config, "\n  ".join((head, *how_to_look(cluster))))
+        elif wanted.verdict_in and not is_interrupted():
+            _judge(request, cluster, wanted.verdict_in)
+
+
+def _judge(
+    request: pytest.FixtureRequest, cluster: JudgedCluster, verdict_in: frozenset[str]
+) -> None:
+    """Judge the cluster, report the verdict, and fail where it is none of those.
+
+    Raises:
+        pytest.fail.Exception: it is another one.
+    """
+    try:
+        verdict = cluster.judge()
+    except HarnessError as error:
+        outcome, text = Outcome.UNKNOWN, f"{request.node.nodeid}: unknown: {error}"
+    else:
+        outcome, text = verdict.outcome, say_verdict(request.node.nodeid, cluster.folder, verdict)
+    tell(request.config, text)
+    if outcome.value not in verdict_in:
+        allowed = " or ".join(sorted(verdict_in))
+        pytest.fail(f"the verdict is not {allowed}: {text}", pytrace=False)
+
+
+def store_evidence(cluster: JudgedCluster, test: str, stacks: str) -> tuple[str, str]:
+    """Store what the cluster of a failed test has now; return where, or why not, and the stacks.
+
+    It must not hide the test's own error.
+
+    stacks: those that were told while the test hung; "": they are asked for now.
+    """
+    folder = cluster.folder
+    try:
+        with (folder / "failed.txt").open("a", encoding="utf-8") as failed:
+            failed.write(test + "\n")
+        stacks = stacks or all_stacks(cluster)
+        with (folder / STACKS).open("a", encoding="utf-8") as file:
+            file.write(f"=== {test}\n{stacks}")
+        cluster.collect_live(folder)
+    except Exception:  # noqa: BLE001  (shown in the report, beside the test's own failure)
+        return f"evidence in {folder} is incomplete:\n{traceback.format_exc()}", stacks
+    return f"logs, traces, snapshots and stacks: {folder}", stacks

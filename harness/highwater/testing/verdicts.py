@@ -1,0 +1,68 @@
+"""Verdicts on their way from the fixtures to pytest's report. Imports pytest alone."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+PROPERTY = "highwater"
+"""The name of a verdict among a report's user properties, and so in junit.xml."""
+_NOT_REPORTED = pytest.StashKey[list[str]]()
+"""Verdicts that no test's report has yet."""
+CORES_PER_WORKER = 2
+
+
+def tell(config: pytest.Config, verdict: str) -> None:
+    """Have the verdict in the next report of a test's teardown."""
+    config.stash.setdefault(_NOT_REPORTED, []).append(verdict)
+
+
+def take_told(config: pytest.Config) -> list[tuple[str, object]]:
+    """Return the verdicts that were told and are in no report yet, as user properties."""
+    told = config.stash.setdefault(_NOT_REPORTED, [])
+    properties: list[tuple[str, object]] = [(PROPERTY, text) for text in told]
+    told.clear()
+    return properties
+
+
+def write_summary(reporter: pytest.TerminalReporter, workers: int) -> None:
+    """List all verdicts, also those of other workers, and say if the machine is too small.
+
+    workers: of pytest-xdist, 0 without it.
+    """
+    reports = [each for group in reporter.stats.values() for each in group]
+    verdicts = [
+        text
+        for report in reports
+        if getattr(report, "when", "") == "teardown"
+        for name, text in report.user_properties
+        if name == PROPERTY
+    ]
+    if not verdicts:
+        return
+    reporter.section("verdicts of clusters")
+    for text in dict.fromkeys(verdicts):
+        reporter.write_line(text)
+    if crowded := say_crowded(workers, _cores()):
+        reporter.write_line(crowded, yellow=True)
+
+
+def say_crowded(workers: int, cores: int) -> str:
+    """Return a warning if so many workers with a cluster each are too many for the cores.
+
+    cores: 0 if they are not known, as those of an engine elsewhere.
+    """
+    most = max(1, cores // CORES_PER_WORKER)
+    if not cores or workers <= most:
+        return ""
+    return (
+        f"{workers} workers on {cores} cores: a cluster wants {CORES_PER_WORKER}, and one without "
+        f"processor time loses its ZooKeeper sessions; pytest -n {most} has enough"
+    )
+
+
+def _cores() -> int:
+    if not os.environ.get("DOCKER_HOST", "unix:").startswith("unix:"):
+        return 0
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0

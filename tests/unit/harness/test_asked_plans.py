@@ -1,0 +1,163 @@
+"""Which plan a test of the pytest plugin runs, where, and which verdict fails it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from highwater.errors import HarnessError
+from highwater.testing import asked
+from highwater.testing.plans import plan_of, why_wrong
+from highwater.testing.verdicts import say_crowded
+from highwater_chaos.plan import Expected, Plan, encode_plan
+from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.verdict import Requirement, Verdict, judge
+
+PLAN = Plan(seed=3, title="by a program")
+
+
+def item_of(
+    folder: Path, *plans: object, selected: int = 1, **options: object
+) -> Any:  # a pytest.Item
+    """Return a test with the marker, beside which other selected tests run plans."""
+    marker = pytest.mark.highwater_plan(*plans).mark if plans else None
+    others = [SimpleNamespace(fixturenames=(asked.RUN,))] * selected
+    return SimpleNamespace(
+        path=folder / "test_it.py",
+        get_closest_marker=lambda name: marker,
+        config=SimpleNamespace(getoption=options.get),
+        session=SimpleNamespace(items=[*others, SimpleNamespace(fixturenames=("other",))]),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, seed in (("b", 2), ("a", 1), ("kept", 9)):
+        (tmp_path / f"{name}.json").write_bytes(encode_plan(Plan(seed=seed)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("plans", "names"),
+    [
+        (("b.json",), ["b"]),
+        (("[ab].json",), ["[ab]"]),
+        (("*.json",), ["a", "b", "kept"]),
+        (("kept.json", PLAN, Plan(seed=1)), ["kept", "by a program", "2"]),
+        (("none-*.json",), []),
+    ],
+)
+def test_each_plan_of_the_marker_has_a_name(
+    plans: tuple[Any, ...], names: list[str], folder: Path
+) -> None:
+    found = asked.plans_of(asked.AskedPlan(plans), folder)
+    assert asked.names_of(found) == names
+
+
+@pytest.mark.parametrize(
+    ("plans", "options", "seed"),
+    [
+        (("a.json",), {}, 1),
+        ((PLAN,), {}, 3),
+        (("a.json",), {asked.SEED: 0}, 0),
+        (("a.json",), {asked.REPLAY: "kept.json"}, 9),
+        (("a.json",), {asked.REPLAY: "kept.json", asked.SEED: 5}, 5),
+        ((), {asked.REPLAY: "kept.json"}, 9),
+    ],
+)
+def test_options_go_before_the_marker(
+    plans: tuple[Any, ...],
+    options: dict[str, Any],
+    seed: int,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    item = item_of(folder, *plans, **options)
+    assert plan_of(item, asked.asked_plan(item), None).seed == seed
+
+
+@pytest.mark.parametrize(
+    ("plans", "selected", "options", "why"),
+    [
+        ((), 1, {}, "wants @pytest.mark.highwater_plan"),
+        (("c.json",), 1, {}, "c.json: No such file"),
+        (("c*.json",), 1, {}, "no plan is called c[*].json in "),
+        ((Plan(seed=1, quiet_after_ms=-1),), 1, {}, "plan: quiet_after_ms"),
+        (("a.json",), 2, {asked.REPLAY: "kept.json"}, "is for one test, name it: 2 run a plan"),
+    ],
+)
+def test_a_test_without_its_one_plan_says_what_it_wants(
+    plans: tuple[Any, ...], selected: int, options: dict[str, Any], why: str, folder: Path
+) -> None:
+    item = item_of(folder, *plans, selected=selected, **options)
+    with pytest.raises(HarnessError, match=why):
+        plan_of(item, asked.asked_plan(item), None)
+
+
+@pytest.mark.parametrize(
+    ("option", "marker", "world"),
+    [
+        (None, {}, "docker"),
+        (None, {"world": "sim"}, "sim"),
+        ("docker", {"world": "sim"}, "docker"),
+        ("sim", {}, "sim"),
+    ],
+)
+def test_the_command_line_chooses_the_world_before_the_marker(
+    option: str | None, marker: dict[str, str], world: str
+) -> None:
+    item = item_of(Path(), **{asked.WORLD: option})
+    mark = pytest.mark.highwater_plan("a.json", **marker).mark
+    item.get_closest_marker = lambda name: mark
+    assert asked.world_of(item) == world
+
+
+def verdict_of(*invariants: str, met: bool = True) -> Verdict:
+    findings = tuple(Finding(each, "why") for each in invariants)
+    return judge([CheckResult("c", 1, findings)], [Requirement("r", met, "never")])
+
+
+PASSED, FAILED, UNKNOWN = verdict_of(), verdict_of("I1", "I9"), verdict_of(met=False)
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdict", "verdict_in", "wrong"),
+    [
+        (None, PASSED, None, ""),
+        (None, FAILED, None, "the verdict is not pass"),
+        (None, UNKNOWN, None, "the verdict is not pass"),
+        (Expected("fail"), FAILED, None, ""),
+        (Expected("fail"), PASSED, None, "the verdict is not fail"),
+        (Expected("fail", invariant="I9"), FAILED, None, ""),
+        (
+            Expected("fail", invariant="I7"),
+            FAILED,
+            None,
+            "the plan expects that I7 is violated, which it is not",
+        ),
+        (Expected("fail"), PASSED, ["pass"], ""),
+        (Expected("fail", invariant="I7"), FAILED, ["fail"], ""),
+        (None, UNKNOWN, ["unknown", "pass"], ""),
+        (None, FAILED, ["unknown", "pass"], "the verdict is not pass or unknown"),
+        (None, FAILED, [], ""),
+    ],
+)
+def test_the_verdict_must_be_what_the_test_allows_or_else_what_the_plan_expects(
+    expected: Expected | None, verdict: Verdict, verdict_in: list[str] | None, wrong: str
+) -> None:
+    assert why_wrong(expected, verdict, verdict_in) == wrong
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "most"),
+    [(0, 1, None), (1, 1, None), (2, 4, None), (2, 2, 1), (3, 4, 2), (8, 5, 2), (8, 0, None)],
+)
+def test_more_workers_than_half_the_cores_are_warned_of(
+    workers: int, cores: int, most: int | None
+) -> None:
+    said = say_crowded(workers, cores)
+    assert said.endswith(f"pytest -n {most} has enough") if most else said == ""
