@@ -68,13 +68,20 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 	  || [ $$? = 2 ]; \
 	else echo "no Java is here: the pipeline's report is left out" >&2; fi
 
-lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports and the generated protobuf code.
+SCHEMA := $(BIN)/check-jsonschema --builtin-schema
+STAGES := harness/highwater/ci_stage/templates
+
+lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports, generated files and the schemas of CIs' files.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	scripts/generate-proto --check
 	scripts/generate-docs --check
+	$(SCHEMA) vendor.github-workflows $(STAGES)/github.yml
+	$(SCHEMA) vendor.gitlab-ci --data-transform gitlab-ci $(STAGES)/gitlab.yml
+	$(SCHEMA) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
+	$(SCHEMA) vendor.compose-spec compose/compose.yaml compose/overlays/*.yaml
 
 unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)

@@ -7,17 +7,22 @@ Progress goes to stderr, results to stdout. Exit codes: 0 done, 1 a run's verdic
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib import metadata
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from highwater import commands
 from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
+from highwater.option_variables import read_variables
+from highwater.typed_words import COMPLETE_VARIABLE, typed_words
 from highwater_core.check import BugFound
 
 CANNOT_EXIT_CODE = 2
@@ -28,23 +33,55 @@ def make_app(wanted: str = "") -> typer.Typer:
 
     So `highwater down` does not wait for the imports of `highwater demo`.
     """
+    app = _app_without_commands()
+    commands.add_commands(app, commands.__name__, commands.__path__, wanted)
+    return app
+
+
+def _app_without_commands() -> typer.Typer:
     app = typer.Typer(
         name="highwater",
-        help="Clusters for Kafka-style replication in containers: bring up, break, prove.",
+        help="Clusters for Kafka-style replication in containers: bring up, break, prove.\n\n"
+        "Each option has an environment variable: HIGHWATER_UP_BROKERS=5 is `highwater up "
+        "--brokers 5`.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)  # without one, a single command would lose its name
-    commands.add_commands(app, commands.__name__, commands.__path__, wanted)
     return app
+
+
+def make_names_app() -> typer.Typer:
+    """Return the application with all commands' names, and nothing behind them: quick to have."""
+    app = _app_without_commands()
+    for name in commands.command_names():
+        app.command(name)(lambda: None)
+    return app
+
+
+def make_command(words: Sequence[str], *, is_completing: bool = False) -> Any:
+    """Return the command line with what these words need, and with variables for options.
+
+    is_completing: a shell asks what may come behind the words; they are not to be run.
+    """
+    wanted = next((word for word in words if not word.startswith("-")), "")
+    if wanted in commands.command_names():
+        app = make_app(wanted)
+    elif is_completing or (words and "--help" not in words):
+        app = make_names_app()
+    else:
+        app = make_app()
+    command = typer.main.get_command(app)
+    read_variables(command, os.environ)
+    return command
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
     signal.signal(signal.SIGTERM, _leave)
     try:
-        make_app(sys.argv[1] if len(sys.argv) > 1 else "")()
+        is_completing = bool(os.environ.get(COMPLETE_VARIABLE))
+        make_command(typed_words(sys.argv, os.environ), is_completing=is_completing)()
     except HarnessError as error:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)

@@ -11,6 +11,15 @@ from importlib import import_module
 
 import typer
 
+_MODULES = {"elect": "partitions", "reassign": "partitions"}
+"""The commands that share a module; any other's has the command's name, with _ for -."""
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands, sorted, without importing one."""
+    modules = {module.name for module in pkgutil.iter_modules(__path__)} - {*_MODULES.values()}
+    return sorted([*(module.replace("_", "-") for module in modules), *_MODULES])
+
 
 def add_group(app: typer.Typer, name: str, says: str, package: str, path: Iterable[str]) -> None:
     """Add a group with one command per module of the package that has register(app)."""
@@ -22,5 +31,6 @@ def add_group(app: typer.Typer, name: str, says: str, package: str, path: Iterab
 def add_commands(app: typer.Typer, package: str, path: Iterable[str], wanted: str = "") -> None:
     """Add the package's command of that name, if it is there, or else every one."""
     names = sorted(module.name for module in pkgutil.iter_modules(path))
-    for name in [wanted] if wanted in names else names:
+    module = _MODULES.get(wanted, wanted.replace("-", "_"))
+    for name in [module] if module in names else names:
         import_module(f"{package}.{name}").register(app)

@@ -8,6 +8,7 @@ import typer
 
 from highwater.cluster.cleaning import find_runs, remove_run
 from highwater.cluster.engine import connect_engine
+from highwater.cluster.names_up import runs_up
 from highwater.errors import NoSuchRun
 
 
@@ -16,7 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def down(
-    run: Annotated[str, typer.Argument(help="The run's id; needless if there is one.")] = "",
+    run: Annotated[
+        str,
+        typer.Argument(help="The run's id; needless if there is one.", autocompletion=runs_up),
+    ] = "",
     every: Annotated[bool, typer.Option("--all", help="Every cluster, of any owner.")] = False,
 ) -> None:
     """Remove a cluster: containers, volumes, network."""

@@ -1,8 +1,9 @@
-"""`highwater images build|list|prune`."""
+"""`highwater images build|save|load|key|list|prune`."""
 
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +12,27 @@ from rich.table import Table
 
 from highwater.cluster.engine import connect_engine
 from highwater.cluster.images import (
+    archive_key,
     ensure_faults_image,
     ensure_images,
     ensure_planted_image,
     ensure_spark_image,
+    image_tags,
     list_images,
+    load_images,
     prune_images,
+    save_images,
 )
 from highwater.output import RESULTS, print_json, say
-from highwater.project import runs_root
+from highwater.project import project_root, runs_root
 
 
 def register(app: typer.Typer) -> None:
     images = typer.Typer(no_args_is_help=True, help="The images that clusters run.")
     images.command("build")(build)
+    images.command("save")(save)
+    images.command("load")(load)
+    images.command("key")(key)
     images.command("list")(show)
     images.command("prune")(prune)
     app.add_typer(images, name="images")
@@ -65,6 +73,31 @@ def _for_whom_spark_works() -> str:
     runs.mkdir(exist_ok=True)
     user = f"HIGHWATER_SPARK_USER={os.getuid()}:{os.getgid()}"
     return f"{user}\nHIGHWATER_SPARK_RUNS={runs.resolve()}\n"
+
+
+def save(
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="The tar to write, or to replace.")],
+) -> None:
+    """Save this version's images, all that clusters and their faults run, into one file.
+
+    Missing images are built first. The file appears under its name once it is whole.
+    """
+    typer.echo("\n".join(save_images(connect_engine(), file, say)))
+
+
+def load(
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="A tar of `highwater images save`.")],
+) -> None:
+    """Load the images of a file instead of building them.
+
+    A file that is torn, or of another version, is refused with exit code 2, and nothing is loaded.
+    """
+    typer.echo("\n".join(load_images(connect_engine(), file, say)))
+
+
+def key() -> None:
+    """Print a name for this version's images on this machine, as a key for a CI's cache."""
+    typer.echo(archive_key(image_tags(project_root()), platform.machine()))
 
 
 def show(

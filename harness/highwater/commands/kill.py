@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.names_up import nodes_up, runs_up
 from highwater.commands.run import RUNS
 from highwater.output import print_json, printable
 from highwater.runs.chaos.single import leave_one
@@ -15,9 +16,16 @@ from highwater_chaos.faults import Fault, Kill
 from highwater_chaos.words import say_fault
 
 Node = Annotated[
-    str, typer.Argument(help="broker-0, `leader of t-0`, `follower of t-0` or `active controller`.")
+    str,
+    typer.Argument(
+        help="broker-0, `leader of t-0`, `follower of t-0` or `active controller`.",
+        autocompletion=nodes_up,
+    ),
 ]
-Run = Annotated[str, typer.Option(help="The run's id; needless if there is one.")]
+Run = Annotated[
+    str,
+    typer.Option(help="The run's id; needless if there is one.", autocompletion=runs_up),
+]
 Runs = Annotated[Path, typer.Option(file_okay=False, help="Where run folders are.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.names_up import nodes_up, runs_up
 from highwater.cluster.partitions import parse_partition
 from highwater.cluster.stacks import all_stacks, stacks_of
 from highwater.cluster.topology import Topology
@@ -36,9 +37,13 @@ def logs(
             metavar="[NODE|RUN_FOLDER]",
             help="0, broker-0, 1000, controller-1000, zookeeper; with --state-changes the folder "
             "of a run, of either world, or nothing for the cluster that is up.",
+            autocompletion=nodes_up,
         ),
     ] = "",
-    run: Annotated[str, typer.Option(help="The run's id; needless if there is one.")] = "",
+    run: Annotated[
+        str,
+        typer.Option(help="The run's id; needless if there is one.", autocompletion=runs_up),
+    ] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     tail: Annotated[int | None, typer.Option(help="Only the last lines.")] = None,
     stacks: Annotated[

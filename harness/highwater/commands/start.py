@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.names_up import nodes_up
 from highwater.commands.kill import Run, Runs
 from highwater.commands.run import RUNS
 from highwater.output import printable
@@ -18,7 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 def start(
-    node: Annotated[str, typer.Argument(help="broker-0.")], run: Run = "", runs: Runs = RUNS
+    node: Annotated[str, typer.Argument(help="broker-0.", autocompletion=nodes_up)],
+    run: Run = "",
+    runs: Runs = RUNS,
 ) -> None:
     """Start a node that is down, or thaw a frozen one, and wait until it answers.
 

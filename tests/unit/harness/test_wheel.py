@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.ci_stage import CiSystem, template_of
 from highwater.cluster.images.tags import image_tags
 from highwater.project import PACKED_SOURCES, project_root
 from tests.support.wheels import environment_with, installed_wheel
@@ -52,6 +53,15 @@ def test_a_bug_is_shown_from_its_packed_plan(installed: Path, tmp_path: Path) ->
         installed, tmp_path, "-c", "from highwater.cli import main; main()", "bugs", "show", "1"
     )
     assert "no invariant was violated" in shown
+
+
+@pytest.mark.parametrize("system", CiSystem)
+def test_a_stage_of_a_ci_is_written_from_it(
+    system: CiSystem, installed: Path, tmp_path: Path
+) -> None:
+    call = "from highwater.cli import main; main()"
+    file = run(installed, tmp_path, "-c", call, "init", "ci", "--for", system).strip()
+    assert (tmp_path / file).read_text() == template_of(system)
 
 
 def test_it_has_no_test_and_is_typed(installed: Path) -> None:

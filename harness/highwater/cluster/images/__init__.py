@@ -4,10 +4,12 @@ base.py     the bases: an official image where a registry answers, else Debian's
 wheels.py   third-party packages, fetched on the host
 tags.py     every image's tag, from the content of its sources; pure
 build.py    builds missing images, lists and prunes images
+archive.py  saves images into a file, and loads them from it
 """
 
 from __future__ import annotations
 
+from highwater.cluster.images.archive import archive_key, load_images, save_images
 from highwater.cluster.images.build import (
     ensure_faults_image,
     ensure_images,
@@ -20,11 +22,14 @@ from highwater.cluster.images.tags import ImageTags, image_tags
 
 __all__ = [
     "ImageTags",
+    "archive_key",
     "ensure_faults_image",
     "ensure_images",
     "ensure_planted_image",
     "ensure_spark_image",
     "image_tags",
     "list_images",
+    "load_images",
     "prune_images",
+    "save_images",
 ]

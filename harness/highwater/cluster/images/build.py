@@ -58,7 +58,7 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
     tags = image_tags(project_root())
     if _exist(engine, tags):
         return tags
-    with _one_builder():
+    with one_builder():
         if not _exist(engine, tags):
             started = time.monotonic()
             with ThreadPoolExecutor(2, thread_name_prefix="images") as pool:
@@ -69,9 +69,14 @@ def ensure_images(engine: docker.DockerClient, say: Say = lambda text: None) -> 
             for chain in chains:
                 chain.result()
             say(f"images ready after {time.monotonic() - started:.1f} s")
-        for tag in tags.latest():
-            engine.images.get(tag).tag(tag.partition(":")[0], "latest")
+        tag_latest(engine, tags)
     return tags
+
+
+def tag_latest(engine: docker.DockerClient, tags: ImageTags) -> None:
+    """Let the tag `latest` name these images, for compose."""
+    for tag in tags.latest():
+        engine.images.get(tag).tag(tag.partition(":")[0], "latest")
 
 
 def ensure_faults_image(engine: docker.DockerClient, say: Say = lambda text: None) -> str:
@@ -129,9 +134,9 @@ def ensure_spark_image(engine: docker.DockerClient, say: Say = lambda text: None
 
 
 def _make_if_missing(engine: docker.DockerClient, tag: str, make: Callable[[], None]) -> str:
-    if not _exists(engine, tag):
-        with _one_builder():
-            if not _exists(engine, tag):
+    if not exists(engine, tag):
+        with one_builder():
+            if not exists(engine, tag):
                 make()
     return tag
 
@@ -161,7 +166,7 @@ def prune_images(engine: docker.DockerClient) -> list[str]:
     A tag that a container uses stays.
     """
     removed: list[str] = []
-    with _one_builder():
+    with one_builder():
         for listing in list_images(engine):
             if listing.current:
                 continue
@@ -180,10 +185,11 @@ def _latest(tag: str) -> str:
 
 
 def _exist(engine: docker.DockerClient, tags: ImageTags) -> bool:
-    return _exists(engine, tags.node) and _exists(engine, tags.zookeeper)
+    return exists(engine, tags.node) and exists(engine, tags.zookeeper)
 
 
-def _exists(engine: docker.DockerClient, tag: str) -> bool:
+def exists(engine: docker.DockerClient, tag: str) -> bool:
+    """Return whether the engine has an image of that tag."""
     try:
         engine.images.get(tag)
     except ImageNotFound:
@@ -194,9 +200,9 @@ def _exists(engine: docker.DockerClient, tag: str) -> bool:
 def _build_node(tags: ImageTags, say: Say) -> None:
     """Build base, dependencies and node image in this order, with a client for this thread."""
     engine = connect_engine()
-    if _exists(engine, tags.node):
+    if exists(engine, tags.node):
         return
-    if not _exists(engine, tags.node_deps):
+    if not exists(engine, tags.node_deps):
         _ensure_base(engine, PYTHON_BASE, say)
         with _timed(say, tags.node_deps), tempfile.TemporaryDirectory() as folder:
             wheels = fetch_wheels(
@@ -215,7 +221,7 @@ def _build_node(tags: ImageTags, say: Say) -> None:
 
 def _build_zookeeper(tags: ImageTags, say: Say) -> None:
     engine = connect_engine()
-    if _exists(engine, tags.zookeeper):
+    if exists(engine, tags.zookeeper):
         return
     _ensure_base(engine, ZOOKEEPER_BASE, say)
     with _timed(say, tags.zookeeper):
@@ -228,7 +234,7 @@ def _build(engine: docker.DockerClient, tags: ImageTags, tag: str, **arguments: 
 
 
 def _ensure_base(engine: docker.DockerClient, spec: BaseSpec, say: Say) -> None:
-    if not _exists(engine, spec.tag()):
+    if not exists(engine, spec.tag()):
         with _timed(say, spec.tag()):
             make_base(engine, spec, say)
 
@@ -256,7 +262,7 @@ def _timed(say: Say, tag: str) -> Iterator[None]:
 
 
 @contextmanager
-def _one_builder() -> Iterator[None]:
+def one_builder() -> Iterator[None]:
     """Hold the machine's lock: parallel test workers build nothing twice."""
     path = Path(tempfile.gettempdir()) / f"highwater-images-{getpass.getuser()}.lock"
     with path.open("w") as lock:
