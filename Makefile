@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
+DOCS_STAMP := $(VENV)/.set-up-docs
 CLASSES_STAMP := $(VENV)/.spark-classes
 # What is compiled once is not compiled anew by each of the hundreds of commands that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,7 +28,7 @@ MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images wheel demo test test-full lint unit clean
-.PHONY: fuzz mutate clients client-suites
+.PHONY: docs fuzz mutate clients client-suites
 .PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
@@ -50,6 +51,10 @@ $(CLASSES_STAMP): $(PIPELINE_STAMP)
 	@$(BIN)/python -m highwater_pipeline.class_archive
 	@touch $@
 
+$(DOCS_STAMP): locks/docs.txt $(STAMP)
+	@PYTHON=$(PYTHON) scripts/set-up $(VENV) docs
+	@touch $@
+
 engine: ## Make sure that a Docker engine answers.
 	@scripts/docker-engine
 
@@ -60,6 +65,9 @@ wheel: setup ## Make the wheel that other projects install, in dist/.
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel
 
+docs: $(DOCS_STAMP) ## Make the documentation's site in site/; a link or anchor that leads nowhere fails.
+	@scripts/make-site
+
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
 	@$(BIN)/highwater demo
@@ -68,13 +76,14 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 	  || [ $$? = 2 ]; \
 	else echo "no Java is here: the pipeline's report is left out" >&2; fi
 
-lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports and the generated protobuf code.
+lint: $(PIPELINE_STAMP) $(DOCS_STAMP) ## Check formatting, rules, types, imports, generated files and the docs' site.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	scripts/generate-proto --check
 	scripts/generate-docs --check
+	scripts/make-site
 
 unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
@@ -139,5 +148,5 @@ bench-scale: setup engine ## A broker and a controller die with thousands of par
 clean: ## Remove clusters, caches and .venv; images stay (highwater images prune).
 	@if [ -x $(BIN)/highwater ] && scripts/docker-engine --check 2>/dev/null; then \
 	  $(BIN)/highwater down --all; fi
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
