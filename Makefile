@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 PIPELINE_STAMP := $(VENV)/.set-up-pipeline
+DOCS_STAMP := $(VENV)/.set-up-docs
 CLASSES_STAMP := $(VENV)/.spark-classes
 # What is compiled once is not compiled anew by each of the hundreds of commands that tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,7 +28,7 @@ MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images wheel demo test test-full lint unit clean
-.PHONY: fuzz mutate clients client-suites
+.PHONY: docs fuzz mutate clients client-suites
 .PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
 help: ## Show this list.
@@ -50,6 +51,10 @@ $(CLASSES_STAMP): $(PIPELINE_STAMP)
 	@$(BIN)/python -m highwater_pipeline.class_archive
 	@touch $@
 
+$(DOCS_STAMP): locks/docs.txt $(STAMP)
+	@PYTHON=$(PYTHON) scripts/set-up $(VENV) docs
+	@touch $@
+
 engine: ## Make sure that a Docker engine answers.
 	@scripts/docker-engine
 
@@ -59,6 +64,9 @@ images: setup engine ## Build the images that are missing, before a test has to 
 wheel: setup ## Make the wheel that other projects install, in dist/.
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel
+
+docs: $(DOCS_STAMP) ## Make the documentation's site in site/; a link or anchor that leads nowhere fails.
+	@scripts/make-site
 
 demo: setup ## Bring up a cluster, kill its leader and its controller, prove that nothing was lost.
 	@scripts/docker-engine || echo "no Docker engine is to be had: the simulator plays the demo" >&2
@@ -71,7 +79,7 @@ demo: setup ## Bring up a cluster, kill its leader and its controller, prove tha
 SCHEMA := $(BIN)/check-jsonschema --builtin-schema
 STAGES := harness/highwater/ci_stage/templates
 
-lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports, generated files and the schemas of CIs' files.
+lint: $(PIPELINE_STAMP) $(DOCS_STAMP) ## Check formatting, rules, types, imports, generated files, the schemas of CIs' files and the docs' site.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -82,6 +90,7 @@ lint: $(PIPELINE_STAMP) ## Check formatting, rules, types, imports, generated fi
 	$(SCHEMA) vendor.gitlab-ci --data-transform gitlab-ci $(STAGES)/gitlab.yml
 	$(SCHEMA) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
 	$(SCHEMA) vendor.compose-spec compose/compose.yaml compose/overlays/*.yaml
+	scripts/make-site
 
 unit: setup-pipeline ## Run the tests that need no containers.
 	$(BIN)/pytest $(WORKERS) -m "not docker" $(PYTEST_ARGS)
@@ -146,5 +155,5 @@ bench-scale: setup engine ## A broker and a controller die with thousands of par
 clean: ## Remove clusters, caches and .venv; images stay (highwater images prune).
 	@if [ -x $(BIN)/highwater ] && scripts/docker-engine --check 2>/dev/null; then \
 	  $(BIN)/highwater down --all; fi
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,7 +39,9 @@ def page(told: BugTold) -> str:
         "",
         *_breaks(row),
         "",
-        f"    highwater bugs show {told.bug.name}",
+        "```",  # an indented block would belong to the list
+        f"highwater bugs show {told.bug.name}",
+        "```",
         "",
         f"runs the plan `{FOLDER}/{name}.json`,",
         "and then the same schedule with every fix.",

@@ -117,6 +117,7 @@ def _of_violation(told: Explained, verdict: Verdict) -> dict[str, object]:
         "rows": [row for row in CATALOGUE if row.number in told.finding.rows],
         "lines": list(told.story.pieces()),
         "drawing": drawing_of(diagram_of(told.story)),
+        "is_timed": True,
         "evidence": list(shown_lines(told.evidence)),
         "kinds": kinds_of(verdict.findings),
     }
