@@ -75,7 +75,7 @@ def write_report(
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
     told = explain_finding(folder.path, evidence, verdict) if verdict.findings else None
-    violation_s = None if told is None else _seen_s(told)
+    violation_s = None if told is None else told.seen_s
     page = environment.get_template("report.html.j2").render(
         run_id=folder.run_id,
         verdict=verdict,
@@ -91,13 +91,6 @@ def write_report(
         **({} if told is None else _of_violation(told, verdict)),
     )
     folder.write_bytes(PAGE, page.encode())
-
-
-def _seen_s(told: Explained) -> float | None:
-    """Return when the finding shows, in seconds from the run's start; None without a clock."""
-    if told.lacks or not told.story.entries:
-        return None
-    return max(0.0, told.story.entries[-1].at_ns / 1e9)
 
 
 def _timeline(

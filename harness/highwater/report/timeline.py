@@ -21,7 +21,7 @@ MOST_POINTS = 1_500
 MOST_PARTITIONS = 12
 MOST_LAGS = 3
 _BIN_S = 0.1
-_MOST_LAG = 2**53
+MOST_LAG = 2**53
 """Beyond it JavaScript has no whole numbers."""
 _S = 1e9
 
@@ -203,7 +203,7 @@ def _lags(
             # A look asks one node after another: a follower may be ahead of the leader by then.
             behind = [leadership.log_end_offset - replica.log_end_offset]
             behind.append(leadership.log_end_offset - replica.high_watermark)
-            lag.add(look.time_ns / _S, *(float(min(max(0, each), _MOST_LAG)) for each in behind))
+            lag.add(look.time_ns / _S, *(float(min(max(0, each), MOST_LAG)) for each in behind))
     for broker in sorted(found):
         yield _thinned(found[broker])
 
