@@ -23,19 +23,30 @@ def report(
     folders: Annotated[
         list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
     ],
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            metavar="FILE.json",
+            help="Write the run as a trace, too, which ui.perfetto.dev opens.",
+        ),
+    ] = None,
 ) -> None:
     """Write the page, picture and JUnit file of finished runs anew, from their files alone.
 
     Also of runs that were interrupted. Exit code as of `highwater judge`: 0 every run passes, 1 one
     fails, 2 one is unknown.
     """
+    if trace is not None and len(folders) > 1:
+        raise HarnessError("--trace takes one run")
     outcomes = []
     for folder in folders:
         PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
         try:
-            verdict = report_run(folder)
+            verdict = report_run(folder, trace)
         except OSError as error:
-            raise HarnessError(f"{folder}: {error.strerror or error}") from error
+            place = error.filename or folder
+            raise HarnessError(f"{printable(str(place))}: {error.strerror or error}") from error
         outcomes.append(verdict.outcome)
         typer.echo(f"{verdict.outcome.value} {printable(str(folder / PAGE))}")
     raise typer.Exit(EXIT_CODES[worst_of(outcomes)])

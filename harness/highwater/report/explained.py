@@ -62,6 +62,13 @@ class Explained:
     evidence: tuple[EvidenceLine, ...]
     lacks: tuple[str, ...] = ()
 
+    @property
+    def seen_s(self) -> float | None:
+        """When the finding shows, in seconds from the run's start; None without a clock."""
+        if self.lacks or not self.story.entries:
+            return None
+        return max(0.0, self.story.entries[-1].at_ns / 1e9)
+
 
 def command_to_explain(folder: Path) -> str:
     """Return the command line that tells how the run of the folder failed."""

@@ -12,18 +12,15 @@ from xml.etree import ElementTree as ET
 from jinja2 import Environment, PackageLoader
 
 from highwater.report.alerts import alerts_of
-from highwater.report.diagram_svg import drawing_of
-from highwater.report.explained import Explained, explain_finding, kinds_of
-from highwater.report.explained_text import shown_lines
+from highwater.report.explained import explain_finding
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.timeline import timeline_of
 from highwater.report.timeline_drawing import Drawn, draw_timeline
+from highwater.report.violation import part_of_violation
 from highwater.run_folder import RunFolder
-from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_checker.finding import CheckResult
 from highwater_checker.run_folder.evidence import Evidence
-from highwater_checker.stories.diagram import diagram_of
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
 
@@ -75,7 +72,7 @@ def write_report(
     picture = folder.path / "run.png"
     environment = Environment(loader=PackageLoader("highwater.report"), autoescape=True)
     told = explain_finding(folder.path, evidence, verdict) if verdict.findings else None
-    violation_s = None if told is None else _seen_s(told)
+    violation_s = None if told is None else told.seen_s
     page = environment.get_template("report.html.j2").render(
         run_id=folder.run_id,
         verdict=verdict,
@@ -88,16 +85,9 @@ def write_report(
         again=again,
         timeline=_timeline(faults, evidence, verdict, violation_s),
         violation_s=violation_s,
-        **({} if told is None else _of_violation(told, verdict)),
+        **({} if told is None else part_of_violation(folder.path, told, verdict, evidence, faults)),
     )
     folder.write_bytes(PAGE, page.encode())
-
-
-def _seen_s(told: Explained) -> float | None:
-    """Return when the finding shows, in seconds from the run's start; None without a clock."""
-    if told.lacks or not told.story.entries:
-        return None
-    return max(0.0, told.story.entries[-1].at_ns / 1e9)
 
 
 def _timeline(
@@ -108,19 +98,6 @@ def _timeline(
         return None
     found = (TopicPartition(each.topic, each.partition) for each in verdict.findings)
     return draw_timeline(timeline_of(evidence.looks, evidence.sends, found), faults, violation_s)
-
-
-def _of_violation(told: Explained, verdict: Verdict) -> dict[str, object]:
-    """Return what the page's part on the first finding needs."""
-    return {
-        "told": told,
-        "rows": [row for row in CATALOGUE if row.number in told.finding.rows],
-        "lines": list(told.story.pieces()),
-        "drawing": drawing_of(diagram_of(told.story)),
-        "is_timed": True,
-        "evidence": list(shown_lines(told.evidence)),
-        "kinds": kinds_of(verdict.findings),
-    }
 
 
 def junit_xml(run_id: str, verdict: Verdict) -> bytes:

@@ -12,16 +12,17 @@ from math import inf, isnan, nan
 
 from highwater.report.observation import active_controller
 from highwater_checker.history import SEND, Sends
-from highwater_checker.looks import Leadership, Look, leaderships, replicas_of
+from highwater_checker.looks import Look
 from highwater_core.ids import NodeId, TopicPartition, is_controller, node_name
 from highwater_core.internal_topics import INTERNAL_TOPICS
+from highwater_core.messages import ReplicaSnapshot
 
 MOST_BINS = 600
 MOST_POINTS = 1_500
 MOST_PARTITIONS = 12
 MOST_LAGS = 3
 _BIN_S = 0.1
-_MOST_LAG = 2**53
+MOST_LAG = 2**53
 """Beyond it JavaScript has no whole numbers."""
 _S = 1e9
 
@@ -99,46 +100,128 @@ def timeline_of(looks: Sequence[Look], sends: Sends, first: Iterable[TopicPartit
     """
     looked_ns = (look.time_ns for look in looks)
     end_s = max([0, *looked_ns, *(ack.acknowledged_ns for ack in sends.acknowledged)]) / _S
-    led = [leaderships(look) for look in looks]
-    leaders = {at: list(_leader_spans(at, looks, led)) for at in _partitions(led)}
+    led = _led_in(looks)
+    leaders = _leader_runs(looks, led)
     shown = _order(leaders, first)
+    lags = _lags(shown[:MOST_LAGS], looks, led)
     return Timeline(
         end_s=end_s,
         nodes=tuple(_node_spans(looks, led)),
-        leaders=tuple(span for at in shown[:MOST_PARTITIONS] for span in leaders[at]),
+        leaders=tuple(
+            span for at in shown[:MOST_PARTITIONS] for span in _leader_spans(at, leaders[at])
+        ),
         left_out=max(0, len(shown) - MOST_PARTITIONS),
-        lags={str(at): tuple(_lags(at, looks, led)) for at in shown[:MOST_LAGS]},
+        lags={str(at): lags[at] for at in shown[:MOST_LAGS]},
         bins=tuple(_bins(sends, end_s)),
     )
 
 
-def _partitions(led: Sequence[Mapping[TopicPartition, Leadership]]) -> list[TopicPartition]:
-    return sorted({at for each in led for at in each})
-
-
 def _order(
-    leaders: Mapping[TopicPartition, Sequence[Span]], first: Iterable[TopicPartition]
+    leaders: Mapping[TopicPartition, Sequence[Run]], first: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
     wanted = [at for at in dict.fromkeys(first) if at in leaders]
-    others = [at for at in leaders if at not in wanted]
-    return wanted + sorted(others, key=lambda at: (at.topic in INTERNAL_TOPICS, -len(leaders[at])))
+    others = set(leaders).difference(wanted)
+    return wanted + sorted(
+        others, key=lambda at: (at.topic in INTERNAL_TOPICS, -len(leaders[at]), at)
+    )
 
 
-# ---------------------------------------------------------------- spans
+# ---------------------------------------------------------------- leaderships
+
+Led = tuple[int, int, tuple[int, ...]]
+"""A partition's leader, leader epoch and ISR."""
+Run = tuple[int, int, Led]
+"""A leadership, from when to when (ns)."""
+
+
+def _led_in(looks: Iterable[Look]) -> list[dict[TopicPartition, Led]]:
+    """Return the leaderships of each look; of looks in a row with the same ones, one object.
+
+    A run may have thousands of partitions, and many looks in a second: what does not change is
+    compared, and neither kept nor told again.
+    """
+    found: list[dict[TopicPartition, Led]] = []
+    for look in looks:
+        led = _led(look)
+        found.append(found[-1] if found and found[-1] == led else led)
+    return found
+
+
+def _led(look: Look) -> dict[TopicPartition, Led]:
+    found: dict[TopicPartition, Led] = {}
+    for node, snapshot in sorted(look.nodes.items()):
+        for replica in () if snapshot is None else snapshot.replicas:
+            if replica.role != "leader":
+                continue
+            known = found.get(replica.topic_partition)
+            if known is None or known[1] < replica.leader_epoch:
+                isr = tuple(sorted(replica.isr))
+                found[replica.topic_partition] = node, replica.leader_epoch, isr
+    return found
+
+
+def _leader_runs(
+    looks: Sequence[Look], led: Sequence[Mapping[TopicPartition, Led]]
+) -> dict[TopicPartition, list[Run]]:
+    """Return each partition's leaderships, in order; there is none while nobody leads."""
+    found: dict[TopicPartition, list[Run]] = {}
+    open_since: dict[TopicPartition, int] = {}
+    last: Mapping[TopicPartition, Led] = {}
+    end_ns = looks[-1].time_ns if looks else 0
+    for look, now in zip(looks, led, strict=True):
+        if now is last:
+            continue
+        for at in {at for at, _ in now.items() ^ last.items()}:
+            if at in last:
+                found.setdefault(at, []).append((open_since.pop(at), look.time_ns, last[at]))
+            if at in now:
+                open_since[at] = look.time_ns
+        last = now
+    for at, begin_ns in open_since.items():
+        found.setdefault(at, []).append((begin_ns, end_ns, last[at]))
+    return found
+
+
+def _leader_spans(at: TopicPartition, runs: Iterable[Run]) -> Iterator[Span]:
+    before = ""
+    for begin_ns, end_ns, (leader, epoch, isr) in runs:
+        label = f"broker {leader}, epoch {epoch}"
+        text = f"{at}: {label}; ISR [{', '.join(map(str, isr))}]"
+        shown = "" if label == before else label  # the ISR alone changed
+        yield Span(str(at), begin_ns / _S, end_ns / _S, str(leader), text, shown)
+        before = label
+
+
+# ---------------------------------------------------------------- nodes
 
 
 def _node_spans(
-    looks: Sequence[Look], led: Sequence[Mapping[TopicPartition, Leadership]]
+    looks: Sequence[Look], led: Sequence[Mapping[TopicPartition, Led]]
 ) -> Iterator[Span]:
-    nodes = sorted({node for look in looks for node in look.nodes})
-    for node in nodes:
-        states = [_state(node, look, each) for look, each in zip(looks, led, strict=True)]
+    said: list[dict[int, str]] = []
+    for number, now in enumerate(led):
+        same = number > 0 and now is led[number - 1]
+        said.append(said[-1] if same else _say_leaders(now))
+    for node in sorted({node for look in looks for node in look.nodes}):
+        states = [_state(node, look, each) for look, each in zip(looks, said, strict=True)]
         name = node_name(NodeId(node))
         for begin_s, end_s, (kind, text) in _runs(looks, states):
             yield Span(name, begin_s, end_s, kind, f"{name} {text}")
 
 
-def _state(node: int, look: Look, led: Mapping[TopicPartition, Leadership]) -> tuple[str, str]:
+def _say_leaders(led: Mapping[TopicPartition, Led]) -> dict[int, str]:
+    """Return what each leader leads, in words."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for at, (leader, _, _) in led.items():
+        by_leader.setdefault(leader, []).append(at)
+    found = {}
+    for leader, leads in by_leader.items():
+        more = f" and {len(leads) - 3} more" if len(leads) > 3 else ""
+        found[leader] = f"leads {', '.join(map(str, sorted(leads)[:3]))}{more}"
+    return found
+
+
+def _state(node: int, look: Look, leads: Mapping[int, str]) -> tuple[str, str]:
     snapshot = look.nodes.get(node)
     if snapshot is None:
         return "down", "does not answer"
@@ -147,30 +230,7 @@ def _state(node: int, look: Look, led: Mapping[TopicPartition, Leadership]) -> t
         if active is not None and active.node_id == node:
             return "active", f"is active, controller epoch {active.controller_epoch}"
         return "up", "stands by"
-    leads = [str(at) for at, each in led.items() if each.leader == node]
-    if not leads:
-        return "up", "leads nothing"
-    more = f" and {len(leads) - 3} more" if len(leads) > 3 else ""
-    return "leads", f"leads {', '.join(leads[:3])}{more}"
-
-
-def _leader_spans(
-    at: TopicPartition, looks: Sequence[Look], led: Sequence[Mapping[TopicPartition, Leadership]]
-) -> Iterator[Span]:
-    states = [_leadership(each.get(at)) for each in led]
-    label = ""
-    for begin_s, end_s, (kind, text) in _runs(looks, states):
-        if kind:
-            before, label = label, text.partition(";")[0]
-            shown = "" if label == before else label  # the ISR alone changed
-            yield Span(str(at), begin_s, end_s, kind, f"{at}: {text}", shown)
-
-
-def _leadership(found: Leadership | None) -> tuple[str, str]:
-    if found is None:
-        return "", ""
-    isr = ", ".join(map(str, found.isr))
-    return str(found.leader), f"broker {found.leader}, epoch {found.leader_epoch}; ISR [{isr}]"
+    return ("leads", leads[node]) if node in leads else ("up", "leads nothing")
 
 
 def _runs(
@@ -189,23 +249,44 @@ def _runs(
 
 
 def _lags(
-    at: TopicPartition, looks: Sequence[Look], led: Sequence[Mapping[TopicPartition, Leadership]]
-) -> Iterator[Lag]:
-    found: dict[int, Lag] = {}
+    shown: Sequence[TopicPartition],
+    looks: Sequence[Look],
+    led: Sequence[Mapping[TopicPartition, Led]],
+) -> dict[TopicPartition, tuple[Lag, ...]]:
+    found: dict[TopicPartition, dict[int, Lag]] = {at: {} for at in shown}
     for look, each in zip(looks, led, strict=True):
-        leadership, replicas = each.get(at), replicas_of(look, at)
-        found |= {broker: Lag(broker) for broker in replicas if broker not in found}
-        for broker, lag in found.items():
-            replica = replicas.get(broker)
-            if leadership is None or replica is None:
-                lag.add(look.time_ns / _S, nan, nan)
-                continue
-            # A look asks one node after another: a follower may be ahead of the leader by then.
-            behind = [leadership.log_end_offset - replica.log_end_offset]
-            behind.append(leadership.log_end_offset - replica.high_watermark)
-            lag.add(look.time_ns / _S, *(float(min(max(0, each), _MOST_LAG)) for each in behind))
-    for broker in sorted(found):
-        yield _thinned(found[broker])
+        replicas = _replicas(look, found)
+        for at, own in found.items():
+            _add_lags(own, look.time_ns / _S, replicas[at], each.get(at))
+    return {at: tuple(_thinned(own[broker]) for broker in sorted(own)) for at, own in found.items()}
+
+
+def _replicas(
+    look: Look, wanted: Iterable[TopicPartition]
+) -> dict[TopicPartition, dict[int, ReplicaSnapshot]]:
+    """Return the replicas of these partitions, by broker."""
+    found: dict[TopicPartition, dict[int, ReplicaSnapshot]] = {at: {} for at in wanted}
+    for node, snapshot in look.nodes.items():
+        for replica in () if snapshot is None else snapshot.replicas:
+            if replica.topic_partition in found:
+                found[replica.topic_partition][node] = replica
+    return found
+
+
+def _add_lags(
+    lags: dict[int, Lag], time_s: float, replicas: Mapping[int, ReplicaSnapshot], led: Led | None
+) -> None:
+    for broker in replicas:
+        lags.setdefault(broker, Lag(broker))
+    for broker, lag in lags.items():
+        replica = replicas.get(broker)
+        if led is None or replica is None:
+            lag.add(time_s, nan, nan)
+            continue
+        # A look asks one node after another: a follower may be ahead of the leader by then.
+        end = replicas[led[0]].log_end_offset
+        behind = [end - replica.log_end_offset, end - replica.high_watermark]
+        lag.add(time_s, *(float(min(max(0, each), MOST_LAG)) for each in behind))
 
 
 def _thinned(lag: Lag) -> Lag:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 Figure = Any
 """Bokeh's."""
-TIME_RANGE = "time"
-"""The name of the axis that all figures share, for the page's own script."""
+TIME_RANGE, LABELS, NODES, LEADERS, LAGS = "time", "labels", "nodes", "leaders", "lags of "
+"""Names for the page's own script: of the axis that all figures share, of the labels on bars, and
+of the figures; those of lags end with their partition."""
 OTHER_FAULTS = "several nodes"
 """The lane of faults that act on no single node."""
 _WIDTH = 1_150
@@ -44,12 +45,15 @@ class Drawn:
     """Pieces of HTML: the library's and the figures' scripts, and where the figures stand.
 
     key: what each colour says.
+    nodes, partitions: the lanes that a reader may leave out.
     """
 
     library: str
     script: str
     place: str
     key: tuple[tuple[str, str], ...]
+    nodes: tuple[str, ...]
+    partitions: tuple[str, ...]
 
 
 def draw_timeline(
@@ -80,7 +84,14 @@ def draw_timeline(
     library = Resources(mode="inline", components=["bokeh"]).render_js()
     brokers = dict.fromkeys(int(span.kind) for span in timeline.leaders)
     of_brokers = ((_colour(broker), f"broker {broker} leads") for broker in sorted(brokers))
-    return Drawn(library, script, place, (*_KEY, *of_brokers))
+    return Drawn(
+        library,
+        script,
+        place,
+        key=(*_KEY, *of_brokers),
+        nodes=tuple(dict.fromkeys(span.lane for span in timeline.nodes)),
+        partitions=tuple(dict.fromkeys(span.lane for span in timeline.leaders)),
+    )
 
 
 def _figure(title: str, height: int, time: Range1d, **more: Any) -> Figure:
@@ -124,6 +135,7 @@ def _legend(figure: Figure) -> None:
     legend.orientation = "horizontal"
     legend.background_fill_alpha = legend.border_line_alpha = 0.0
     legend.label_text_color = _GREY
+    legend.inactive_fill_color, legend.inactive_fill_alpha = _GREY, 0.35
     legend.padding = legend.margin = 0
     figure.add_layout(legend, "above")
 
@@ -161,6 +173,7 @@ def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Fi
         "Nodes, and the faults that acted",
         70 + 26 * max(1, len(lanes)),
         time,
+        name=NODES,
         y_range=lanes[::-1] or ["none"],
     )
     made.ygrid.visible = False
@@ -191,22 +204,28 @@ def _leaders(timeline: Timeline, time: Range1d) -> Figure:
         f"Leaders and ISRs by partition (a colour a broker{more})",
         70 + 24 * len(lanes),
         time,
+        name=LEADERS,
         y_range=lanes[::-1],
     )
     made.ygrid.visible = False
     bars = _bars(made, timeline.leaders, [_colour(span.kind) for span in timeline.leaders], 0.7)
     bars.glyph.line_color = "#ffffff"
+    labelled = [span for span in timeline.leaders if span.label]
     labels = ColumnDataSource(
         {
-            "lane": [span.lane for span in timeline.leaders],
-            "begin": [span.begin_s for span in timeline.leaders],
-            "label": [span.label for span in timeline.leaders],
-        }
+            "lane": [span.lane for span in labelled],
+            "begin": [span.begin_s for span in labelled],
+            "end": ends_of_labels(timeline.leaders),
+            "label": [span.label for span in labelled],
+            "at": [span.begin_s for span in labelled],
+            "shown": [span.label for span in labelled],
+        },
+        name=LABELS,
     )
     made.text(
-        "begin",
+        "at",
         "lane",
-        "label",
+        "shown",
         source=labels,
         text_baseline="middle",
         text_font_size="11px",
@@ -215,6 +234,20 @@ def _leaders(timeline: Timeline, time: Range1d) -> Figure:
     )
     _hover(made, [bars], _OF_SPANS)
     return made
+
+
+def ends_of_labels(spans: Sequence[Span]) -> list[float]:
+    """Return, for each label, where the bars end that it stands for: its own, and others after it.
+
+    A bar without a label continues the one before it.
+    """
+    ends: list[float] = []
+    for span in spans:
+        if span.label:
+            ends.append(span.end_s)
+        elif ends:
+            ends[-1] = span.end_s
+    return ends
 
 
 def _colour(broker: str | int) -> str:
@@ -278,7 +311,8 @@ def _latencies(bins: Sequence[Bin], time: Range1d) -> Figure:
 def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
     from bokeh.models import ColumnDataSource
 
-    made = _figure(f"{name}: records behind the leader's log end", 190, time)
+    title = f"{name}: records behind the leader's log end"
+    made = _figure(title, 190, time, name=f"{LAGS}{name}")
     for lag in lags:
         source = ColumnDataSource(
             {"at": lag.times_s, "log_end": lag.log_end, "high_watermark": lag.high_watermark}
@@ -294,6 +328,7 @@ def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
                 line_dash=dash,
                 line_width=1.6,
                 legend_label=f"{label} {words}",
+                name=node_name(NodeId(lag.broker)),
             )
             for field, dash, words in (
                 ("log_end", "solid", "log end"),

@@ -10,9 +10,11 @@ import msgspec
 
 from highwater.checkout import commit_here
 from highwater.errors import HarnessError
+from highwater.report.explained import explain_finding
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan, fault_spans
 from highwater.report.page import Again, write_report
+from highwater.report.perfetto import TracedRun, trace_of
 from highwater.report.picture import Fault, RunPicture, draw
 from highwater.run_folder import RunFolder, is_run, name_of_test, was_on_containers
 from highwater.runs.plans.leader_changes import leader_changes, longest_session_timeout_ms
@@ -28,7 +30,7 @@ from highwater_checker.run_folder.documents import (
     RunBuild,
     RunTopology,
 )
-from highwater_checker.run_folder.evidence import Evidence, read_evidence
+from highwater_checker.run_folder.evidence import Evidence, read_evidence, start_of_run
 from highwater_checker.run_folder.files import may_be_there, text_of
 from highwater_checker.run_folder.small_files import read_document
 from highwater_checker.verdict import Verdict
@@ -38,19 +40,39 @@ PICTURE = "run.png"
 _MS = 1_000_000
 
 
-def report_run(path: Path) -> Verdict:
+def report_run(path: Path, trace: Path | None = None) -> Verdict:
     """Judge the run of the folder, write its picture, page and JUnit file, and return the verdict.
+
+    trace: where the run is written as a trace for Perfetto, None for nowhere.
 
     Raises:
         HarnessError: the folder is no run's.
-        OSError: the folder cannot be written to.
+        OSError: the folder, or the trace's, cannot be written to.
     """
     if not is_run(path):
         raise HarnessError(f"{path} is no run's folder: nothing is written there")
     evidence = read_evidence(path)
     verdict = judge_evidence(evidence)
-    write_pages(RunFolder.existing(path), evidence, verdict)
+    gaps = write_pages(RunFolder.existing(path), evidence, verdict)
+    if trace is not None:
+        trace.write_bytes(trace_of(_traced_run(path, evidence, verdict, gaps)))
     return verdict
+
+
+def _traced_run(path: Path, evidence: Evidence, verdict: Verdict, gaps: Sequence[Gap]) -> TracedRun:
+    violation = None
+    if verdict.findings:
+        told = explain_finding(path, evidence, verdict)
+        violation = None if told.seen_s is None else (told.seen_s, str(told.finding))
+    return TracedRun(
+        name=text_of(path.resolve().name),
+        evidence=evidence,
+        start_wall_ns=start_of_run(path),
+        faults=fault_spans(path),
+        gaps=gaps,
+        first=[TopicPartition(each.topic, each.partition) for each in verdict.findings],
+        violation=violation,
+    )
 
 
 def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tuple[Gap, ...]:

@@ -1,33 +1,22 @@
-"""The page of a soak: verdicts over time, findings with the command that shows each again."""
+"""The page of a soak: plans over time, findings with the command that shows each again."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
 
+from highwater.report.page import PAGE
 from highwater.soak.draws import SoakSettings
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
 from highwater.soak.ledger import Entry, counts_of, verdict_of
+from highwater.soak.strip import strip_of
 from highwater_chaos.words import counted
 from highwater_checker.verdict import Outcome
-
-WIDTH, HEIGHT = 920, 60
-"""Of the strip of plans, in pixels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A plan in the strip: where it begins, its width and height, its verdict and its words."""
-
-    x: float
-    width: float
-    outcome: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +30,9 @@ class Share:
 
 
 def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Entry]) -> None:
-    """Write soak.html, one file without links to others."""
+    """Write soak.html: one file, with links to the pages of the runs that are beside it."""
     environment = Environment(loader=PackageLoader("highwater.soak"), autoescape=True)
+    strip = strip_of(entries)
     findings = [entry for entry in entries if entry.outcome is Outcome.FAIL]
     page = environment.get_template("soak.html.j2").render(
         name=folder.path.name,
@@ -52,9 +42,9 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         hours=sum(entry.took_s for entry in entries) / 3600,
         faults=sum(entry.faults for entry in entries),
         acknowledged=sum(entry.acknowledged for entry in entries),
-        bars=bars_of(entries),
-        width=WIDTH,
-        height=HEIGHT,
+        strip=strip,
+        pauses=f"{counted(strip.pauses, 'pause')} {'is' if strip.pauses == 1 else 'are'}",
+        pages=pages_of(folder, entries),
         findings=[(entry, command_again(folder.path, entry)) for entry in findings],
         shares=list(shares_of(entries)),
         unknown=why_unknown(entries),
@@ -62,21 +52,14 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
     write_whole(folder.page, page.encode())
 
 
-def bars_of(entries: Sequence[Entry]) -> list[Bar]:
-    """Return the plans side by side, each as wide as it took."""
-    whole_s = sum(entry.took_s for entry in entries) or 1
-    widths = [WIDTH * entry.took_s / whole_s for entry in entries]
-    starts = accumulate(widths, initial=0.0)
-    return [
-        Bar(
-            round(x, 2),
-            round(width, 2),
-            entry.outcome.value,
-            f"plan {entry.number}: {entry.outcome.value}, {entry.preset.value}, "
-            f"{entry.client.value}, load {entry.load:g}",
-        )
-        for x, width, entry in zip(starts, widths, entries, strict=False)
-    ]
+def pages_of(folder: SoakFolder, entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the link to each run's page that is there, relative to the soak's, by run."""
+    runs = {run for entry in entries for run in (entry.run, *(each.run for each in entry.again))}
+    return {
+        run: f"{folder.runs.name}/{quote(run)}/{PAGE}"
+        for run in sorted(runs - {""})
+        if (folder.runs / run / PAGE).is_file()
+    }
 
 
 def shares_of(entries: Sequence[Entry]) -> Iterator[Share]:

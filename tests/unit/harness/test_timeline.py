@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -14,7 +15,16 @@ from highwater.report.timeline import (
     Timeline,
     timeline_of,
 )
-from highwater.report.timeline_drawing import OTHER_FAULTS, draw_timeline
+from highwater.report.timeline_drawing import (
+    LABELS,
+    LAGS,
+    LEADERS,
+    NODES,
+    OTHER_FAULTS,
+    TIME_RANGE,
+    draw_timeline,
+    ends_of_labels,
+)
 from highwater_checker.history import Acknowledged, HistoryEvent, OperationType, Sends
 from highwater_checker.looks import Look
 from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition
@@ -172,3 +182,26 @@ def test_it_is_drawn_with_its_faults_and_no_text_of_a_run_becomes_html(timeline:
     assert "<b>kill" not in drawn.script
     assert drawn.script.count("</script>") == 1
     assert "http" not in drawn.place
+
+
+def test_a_label_stands_for_its_bar_and_for_those_that_continue_it() -> None:
+    spans = timeline_of(story(), NO_SENDS, ()).leaders
+    assert ends_of_labels(spans) == [2, 5], "at second 5 the ISR alone changed"
+
+
+def test_the_pages_script_finds_all_that_it_filters() -> None:
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), (), None)
+    assert (drawn.nodes, drawn.partitions) == (("broker-0", "broker-1"), ("t-0",))
+    names = (TIME_RANGE, LABELS, NODES, LEADERS, f"{LAGS}t-0", "broker-0", "broker-1")
+    assert [name for name in names if f'"name":"{name}"' not in drawn.script] == []
+    template = files("highwater.report").joinpath("templates", "timeline.html.j2").read_text()
+    used = (TIME_RANGE, LABELS, NODES, LEADERS, LAGS)
+    assert [name for name in used if f'"{name}"' not in template] == []
+
+
+def test_leaders_that_come_and_go_over_thousands_of_partitions_are_told_once_each() -> None:
+    """Of many looks with the same leaders nothing is kept but their beginning and end."""
+    looks = [Look(at * S, each.nodes) for at, each in enumerate(many(2_000)[:1] * 50)]
+    found = timeline_of(looks, NO_SENDS, ())
+    assert {(span.begin_s, span.end_s) for span in found.leaders} == {(0, 49)}
+    assert found.nodes[0].text == "broker-0 leads t-0, t-1, t-2 and 1997 more"

@@ -246,3 +246,16 @@ def test_the_page_has_each_finding_with_its_command(story: Story) -> None:
     assert "is lost &lt;b&gt;" in page
     assert page.count("<rect") == 3
     assert "the plan was run to its end" in page
+    assert "<a href" not in page, "no run left a page"
+
+
+def test_the_soaks_page_links_to_the_pages_of_its_runs(story: Story) -> None:
+    story.go(FakeMachine(PASS, FAIL, FAIL), 3, again=1)
+    failed = story.soak.entries[1]
+    repeated = failed.again[0].run
+    for run in (failed.run, repeated):
+        (story.folder.runs / run / "report.html").write_text("")
+    write_page(story.folder, SETTINGS, story.soak.entries)
+    page = story.folder.page.read_text("utf-8")
+    assert page.count(f'<a href="runs/{failed.run}/report.html">') == 2, "in the strip, and below"
+    assert page.count(f'<a href="runs/{repeated}/report.html">fail</a>') == 1
