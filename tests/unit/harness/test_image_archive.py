@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.cluster.images import archive
 from highwater.cluster.images.archive import (
     ArchivedImages,
     ArchiveRefused,
@@ -19,6 +20,7 @@ from highwater.cluster.images.archive import (
     why_refused,
 )
 from highwater.cluster.images.tags import ImageTags, image_tags
+from highwater.errors import HarnessError
 from highwater.project import project_root
 
 Files = dict[str, bytes]
@@ -42,11 +44,11 @@ def files_of(*tags: str, machine: str = "amd64") -> Files:
 
 
 def written(path: Path, files: Files) -> Path:
-    with tarfile.open(path, "w") as archive:
+    with tarfile.open(path, "w") as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+            tar.addfile(entry, io.BytesIO(content))
     return path
 
 
@@ -99,6 +101,52 @@ def test_only_this_versions_images_for_this_machine_are_taken(tags: ImageTags) -
         said = why_refused(replace(ours, tags=others), tags, "amd64")
         assert said.startswith("is of another version")
         assert tags.node in said
+
+
+class SendingEngine:
+    """Sends these bytes for the images that it is asked for."""
+
+    base_url, timeout = "http://engine", 1
+
+    def __init__(self, content: bytes) -> None:
+        self.api = self
+        self.content = content
+        self.asked: list[str] = []
+
+    def get(self, url: str, params: dict[str, list[str]], **_: object) -> SendingEngine:
+        self.asked = params["names"]
+        return self
+
+    def __enter__(self) -> SendingEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def raise_for_status(self) -> None:
+        pass
+
+    def iter_content(self, size: int) -> list[bytes]:
+        return [self.content[:1000], self.content[1000:]]
+
+
+def test_a_file_is_replaced_by_a_whole_one_alone(
+    tags: ImageTags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "ensure_images", lambda engine, say: tags)
+    monkeypatch.setattr(archive, "ensure_faults_image", lambda engine, say: tags.faults)
+    whole = written(tmp_path / "sent.tar", files_of(*archived_tags(tags))).read_bytes()
+    file = tmp_path / "folder" / "images.tar"
+
+    engine = SendingEngine(whole)
+    assert archive.save_images(engine, file, print) == archived_tags(tags)
+    assert engine.asked == [*archived_tags(tags)]
+    assert file.read_bytes() == whole
+
+    with pytest.raises(HarnessError, match="did not send all of the images"):
+        archive.save_images(SendingEngine(whole[:5000]), file, print)
+    assert file.read_bytes() == whole
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_the_key_changes_with_each_of_the_images_and_the_machine(tags: ImageTags) -> None:
