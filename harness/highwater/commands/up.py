@@ -74,7 +74,12 @@ def up(
         say=say,
     )
     cluster.start()
-    if json:
+    _tell(cluster, as_json=json)
+
+
+def _tell(cluster: Cluster, *, as_json: bool) -> None:
+    """Print how the cluster is reached and removed."""
+    if as_json:
         print_json(
             {
                 "run": cluster.run_id,

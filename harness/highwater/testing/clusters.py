@@ -26,10 +26,16 @@ _NO_FAILURE = ("pass", "unknown")
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The marker's arguments. verdict_in: the outcomes that are no error."""
+    """The marker's arguments.
+
+    verdict_in: the outcomes that are no error.
+    sized_disks, faulty_disks: whether brokers have disks for the faults that need such.
+    """
 
     topology: Topology
     verdict_in: frozenset[str]
+    sized_disks: bool
+    faulty_disks: bool
 
 
 def _wanted(request: pytest.FixtureRequest) -> _Wanted:
@@ -38,7 +44,9 @@ def _wanted(request: pytest.FixtureRequest) -> _Wanted:
     verdict_in = fields.pop("verdict_in", _NO_FAILURE)
     if "preset" in fields:
         fields["preset"] = Preset(fields["preset"])
-    return _Wanted(Topology(**fields), frozenset(Outcome(each).value for each in verdict_in))
+    sized, faulty = (bool(fields.pop(f"{kind}_disks", False)) for kind in ("sized", "faulty"))
+    outcomes = frozenset(Outcome(each).value for each in verdict_in)
+    return _Wanted(Topology(**fields), outcomes, sized, faulty)
 
 
 def running_cluster(
@@ -50,7 +58,13 @@ def running_cluster(
     """
     wanted = _wanted(request)
     folder = runs_root() / new_run_id("test")
-    with JudgedCluster(wanted.topology, folder, may_stay=keeps) as cluster:
+    with JudgedCluster(
+        wanted.topology,
+        folder,
+        may_stay=keeps,
+        sized_disks=wanted.sized_disks,
+        faulty_disks=wanted.faulty_disks,
+    ) as cluster:
         cluster.start()
         (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")
         yield cluster

@@ -44,14 +44,24 @@ class JudgedCluster(Cluster):
         folder: Path,
         *,
         may_stay: bool = False,
+        sized_disks: bool = False,
+        faulty_disks: bool = False,
         engine: docker.DockerClient | None = None,
     ) -> None:
         """folder: is made by `start`; its name is the run's id.
 
         may_stay: `leave_up` may be called. Nobody removes the cluster of a process that is killed.
+        sized_disks, faulty_disks: as of Cluster.
         """
         lease = Lease.KEPT if may_stay else Lease.OWNED
-        super().__init__(topology, folder.name, lease=lease, engine=engine)
+        super().__init__(
+            topology,
+            folder.name,
+            lease=lease,
+            sized_disks=sized_disks,
+            faulty_disks=faulty_disks,
+            engine=engine,
+        )
         self.folder = folder
         self.has_failed = False
         """Whether a test of it failed."""
