@@ -52,10 +52,10 @@ def invariants_page() -> str:
         listed(meanings.HISTORIES),
         "## Who judges them",
         "The checks of a run's files are those that `highwater judge` prints, for both worlds. In "
-        "virtual\ntime the oracle judges after every event too, and again when a plan's run is "
-        "over. Where no check\nof files is named, virtual time alone judges: on containers nobody "
-        "sees every moment of every node.\nA cluster of containers that does not settle has the "
-        "verdict unknown.",
+        "virtual\ntime the oracle judges after every event too, and when a plan's run is over. "
+        "Where no check\nof files is named, virtual time alone judges: on containers nobody sees "
+        "every moment of every node.\nA cluster of containers that does not settle has the verdict "
+        "unknown.",
         table(
             ("invariant", "checks of a run's files", "in virtual time"),
             ((name, "; ".join(each.checks), _when(each)) for name, each in judges().items()),

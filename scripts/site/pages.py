@@ -12,7 +12,6 @@ Entry: TypeAlias = "str | dict[str, str] | dict[str, list[Entry]]"
 
 FRONT = "README.md"
 INDEX = "docs/README.md"
-HOW_DO_I = "How do I"
 _MAP, _CHANGES = "ARCHITECTURE.md", "CHANGELOG.md"
 _GROUP = re.compile(r"^\| \*\*(.+?)\*\* \|")
 _LISTED = re.compile(r"^\| \[[^\]]+\]\(([^)#]+)\) \|")
