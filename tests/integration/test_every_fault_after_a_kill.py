@@ -30,6 +30,7 @@ from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.names import INTENTS
 from tests.integration import dying_harness
+from tests.support.fuse import HAS_FUSE, NEEDS_FUSE, marks_of
 
 pytestmark = pytest.mark.docker
 
@@ -46,6 +47,7 @@ OF_EACH_MECHANISM = (
     ("kill_and_empty", "intended: asked to POST /containers/*/kill"),
     ("pause", "intended: asked to POST /containers/*/pause"),
     ("disk_full", HALF_BACK),
+    pytest.param("disk_errors", "intended: acting is about to be written", marks=NEEDS_FUSE),
     ("delay_at", "intended: acting is about to be written"),
     ("cut", "intended: asked to POST /containers/*/wait"),
     ("cut", HALF_BACK),
@@ -66,7 +68,7 @@ GETS_READY = "nothing: asked "
 def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all kills: each test leaves it as it was, or the next test's check fails."""
     with Cluster(
-        Topology(controllers=1), new_run_id("often"), sized_disks=True, faulty_disks=True
+        Topology(controllers=1), new_run_id("often"), sized_disks=True, faulty_disks=HAS_FUSE
     ) as cluster:
         ensure_faults_image(cluster.engine)
         cluster.start()
@@ -164,7 +166,10 @@ def test_nothing_stays_of_a_mechanism_that_loses_its_harness_half_way(
 
 @pytest.mark.full
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("fault", EXAMPLES, ids=example_name)
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, id=example_name(each), marks=marks_of(each)) for each in EXAMPLES],
+)
 def test_nothing_stays_wherever_in_its_life_a_fault_loses_its_harness(
     broken_often: Cluster, fault: f.Fault, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ from highwater.waiting import eventually
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.run_folder.names import INTENTS
+from tests.support.fuse import marks_of
 
 pytestmark = pytest.mark.docker
 
@@ -225,7 +226,13 @@ def test_nothing_is_left_of_a_plans_run_whose_harness_is_killed_while_a_helper_l
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fault", [*EXAMPLES, f.KillClient()], ids=example_name)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(each, id=example_name(each), marks=marks_of(each))
+        for each in (*EXAMPLES, f.KillClient())
+    ],
+)
 def test_nothing_is_left_of_a_plans_run_whose_harness_is_killed_while_a_fault_acts(
     engine: docker.DockerClient, fault: f.Fault, tmp_path: Path
 ) -> None:

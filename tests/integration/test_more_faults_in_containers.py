@@ -32,6 +32,7 @@ from highwater_checker.segments import read_batches
 from highwater_checker.verdict import Outcome
 from highwater_core.events import EventKind
 from tests.integration.plan_runs import run_plan
+from tests.support.fuse import NEEDS_FUSE
 
 WITHIN_S = 90.0
 pytestmark = pytest.mark.docker
@@ -137,6 +138,7 @@ def test_a_disk_is_full_and_connections_are_half_open(tmp_path: Path) -> None:
     assert {event.node for event in met} == {full.node}
 
 
+@NEEDS_FUSE
 def test_a_broker_loses_power_and_disks_are_slow_and_refuse_syncs(tmp_path: Path) -> None:
     steps = (
         Step(1_500, f.PowerLoss("leader of t-0", 1_500)),
