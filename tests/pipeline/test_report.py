@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from highwater.report.pipeline_runs import links_to
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import Analysis, Sample
 from highwater_pipeline.comparing.sides import Comparison
@@ -54,10 +55,19 @@ def analysis(**more: object) -> Analysis:
     return Analysis(**{**empty, **more})  # type: ignore[arg-type]
 
 
-def test_a_report_without_anything_says_none(tmp_path: Path) -> None:
+def test_a_report_without_anything_has_verdicts_and_says_that_nothing_was_violated(
+    tmp_path: Path,
+) -> None:
     page = write_report(tmp_path, "run-1", analysis()).read_text()
     assert '<p class="pass">pass: 1 run, 0 violations, 0 leader changes, 0 lines' in page
-    assert page.count("<p>None.</p>") == 9
+    assert re.findall("<h2>(.*)</h2>", page) == ["Verdicts", "Violations"]
+    assert page.count("<p>None.</p>") == 1
+    left_out = "There is nothing to show of: Checks, Failovers, Outages, Alerts, Latency and"
+    assert left_out in page
+    text = (tmp_path / "report.md").read_text()
+    assert left_out in text
+    assert "## Alerts" not in text
+    assert (tmp_path / "report-alerts.csv").exists(), "programs find it empty"
     assert "a &lt;b&gt;title&lt;/b&gt;" in page
     assert "<svg" not in page
     assert "http" not in page.replace("http://www.w3.org", "")  # it needs nothing from elsewhere
@@ -85,6 +95,30 @@ def test_violations_and_pictures_are_in_the_page_and_all_of_it_in_files(tmp_path
     with (tmp_path / "report-failovers.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["median"], row["high"]) == ("2013.4", "")
+
+
+def test_runs_whose_pages_are_at_hand_lead_to_them_and_have_their_presets(tmp_path: Path) -> None:
+    found = analysis(
+        verdicts=(VERDICT, {**VERDICT, "run_id": "run-2"}), findings=Sample((FINDING,), 1)
+    )
+    links = {"run-1": "../runs/run-1/report.html"}
+    page = write_report(tmp_path, "2 runs", found, links).read_text()
+    assert page.count('<a href="../runs/run-1/report.html">run-1</a>') == 2
+    assert page.count("<a ") == 2
+    text = (tmp_path / "report.md").read_text()
+    assert text.count("[run-1](../runs/run-1/report.html)") == 2
+    first, second = sections(verdicts=found.verdicts)["Verdicts"].table
+    assert (first["preset"], second["preset"]) == ("fenced", ""), "the second is not among the runs"
+
+
+def test_the_address_of_a_runs_page_leads_there_from_the_report(tmp_path: Path) -> None:
+    for name in ("a b", "without"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    (tmp_path / "runs" / "a b" / "report.html").write_text("")
+    (tmp_path / "latest").symlink_to(tmp_path / "runs" / "a b")
+    out = tmp_path / "pipeline" / "of today"
+    folders = [tmp_path / "latest", tmp_path / "runs" / "without"]
+    assert links_to(folders, out) == {"a b": "../../runs/a%20b/report.html"}
 
 
 def test_equal_analyses_give_equal_bytes(tmp_path: Path) -> None:
@@ -193,6 +227,42 @@ def test_lag_is_drawn_of_the_runs_that_lagged_most() -> None:
     assert names == [f"{number:02}" for number in range(4, 12)]
     assert "the 8 runs that lagged most" in picture
     assert plots.lag_over_time([{**row, "log_lag": 0} for row in stretches]) == ""
+
+
+def points(picture: str) -> list[tuple[float, float]]:
+    """Return the places of the markers, in the order in which they were drawn."""
+    found = re.findall(r'<use xlink:href="#\w+" x="([\d.]+)" y="([\d.]+)"', picture)
+    return [(float(x), float(y)) for x, y in found]
+
+
+def test_a_median_is_a_dot_with_the_interval_that_holds_it() -> None:
+    failovers = [{"group": "kill", "fault": "kill", "total_ms": float(ms)} for ms in (1, 2, 6)]
+    told = {"group": "kill", "split": "total_ms", "median": 2.0, "low": 1.0, "high": 6.0}
+    with_interval = points(plots.failovers_by_fault(failovers, [told]))
+    without = points(plots.failovers_by_fault(failovers, []))
+    assert set(without) < set(with_interval)
+    ends = [x for x, _ in sorted(set(with_interval) - set(without))]
+    zero, six = min(x for x, _ in without), max(x for x, _ in without)
+    assert ends == pytest.approx([zero + (six - zero) / 6, six]), "from 1 to 6"
+    assert plots.failovers_by_fault([{**failovers[0], "fault": None}], [told]) == ""
+
+
+def test_two_sides_have_a_dot_each_and_a_missing_median_has_none() -> None:
+    row = compared_row("kill", NOT_SHOWN)
+    lacking = {**row, "fault": "pause", "median_b": None, "low_b": None, "high_b": None}
+    picture = plots.sides_beside([row, lacking], ["build $x_1$", "build b"])
+    assert "a: build $x_1$" in re.sub("<!--.*?-->", "", picture)
+    assert "pause: total_ms" in picture
+    assert plots.sides_beside([{**lacking, "median_a": None}], ["a", "b"]) == ""
+    alone = plots.sides_beside([lacking], ["a", "b"])
+    assert len(points(picture)) > len(points(alone)) > 0
+
+
+def test_medians_far_apart_are_on_a_logarithmic_axis() -> None:
+    row = compared_row("kill", NOT_SHOWN)
+    small = {**row, "fault": "", "measure": "p99_ms", "median_a": 9.0, "low_a": None}
+    assert "0.01</text>" in plots.sides_beside([row, small], ["a", "b"])
+    assert "0.01</text>" not in plots.sides_beside([row], ["a", "b"])
 
 
 # ---------------------------------------------------------------- other pages

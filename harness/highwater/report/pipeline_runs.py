@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import typer
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.errors import HarnessError
+from highwater.report.page import PAGE
 from highwater_checker.verdict import EXIT_CODES
 from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.campaign.shipping import is_here
@@ -38,7 +40,7 @@ def report_of_runs(
     with with_runs_taken_in(folders, store, master, is_small=is_small) as (spark, run_ids, tell):
         tell(f"{len(run_ids)} runs are checked and measured")
         analysis = analyse(read_tables(spark, store, run_ids, are_small=is_small))
-    page = write_report(out, _title(run_ids), analysis)
+    page = write_report(out, _title(run_ids), analysis, links_to(folders, out))
     if as_json:
         typer.echo(msgspec.json.encode(analysis, enc_hook=str).decode())
     else:
@@ -109,6 +111,15 @@ def bytes_below(folders: Sequence[Path]) -> int:
                 with suppress(OSError):
                     found += (Path(place) / name).lstat().st_size
     return found
+
+
+def links_to(folders: Sequence[Path], out: Path) -> dict[str, str]:
+    """Return the address of the page of each run that has one, relative to the folder `out`."""
+    return {
+        folder.resolve().name: quote(os.path.relpath(folder.resolve() / PAGE, out.resolve()))
+        for folder in folders
+        if (folder / PAGE).is_file()
+    }
 
 
 def _title(run_ids: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ def page_of_campaign(
                 rows.found,
                 note="The message is the first one's, and replay shows it again.",
                 shown=_found(rows.found),
+                says_none=True,
             ),
             Section("Shrunk", rows.shrunk),
             Section("Families", rows.families, note="CPU of one schedule, judging included."),

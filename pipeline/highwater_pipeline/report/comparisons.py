@@ -13,6 +13,7 @@ from highwater_pipeline.comparing.values import LATENCY, TOTAL
 from highwater_pipeline.comparing.verdicts import Answer
 from highwater_pipeline.metrics.confidence import FASTER, NOT_SHOWN, SLOWER, TOO_FEW
 from highwater_pipeline.report.pages import Page
+from highwater_pipeline.report.plots import sides_beside
 from highwater_pipeline.report.sections import Section, shown_interval, with_short_commits
 from highwater_pipeline.report.trend_plot import medians_by_build
 from highwater_pipeline.tables import Row
@@ -71,7 +72,14 @@ _BASIS = re.compile(r"(?<=\.) (?=It is faster: |More runs of |Compared: )")
 
 def _comparisons(title: str, found: Comparison) -> Section:
     in_order = sorted(found.rows, key=lambda row: _VERDICTS.index(row["verdict"]))
-    return Section(title, found.rows, note=HOW, shown=[_side_by_side(row) for row in in_order])
+    names = [with_short_commits(name_of(found.by, side)) for side in (found.a, found.b)]
+    return Section(
+        title,
+        found.rows,
+        note=HOW,
+        svg=sides_beside(in_order, names),
+        shown=[_side_by_side(row) for row in in_order],
+    )
 
 
 _VERDICTS = (SLOWER, FASTER, NOT_SHOWN, TOO_FEW)

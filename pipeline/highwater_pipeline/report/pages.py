@@ -6,22 +6,28 @@ import csv
 import html
 import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.report.sections import Section
+from highwater_pipeline.tables import Row
 
 LONG = frozenset({"check", "message", "named", "plan", "replay", "title"})
 """Columns whose cells run over several lines."""
+RUN = "run_id"
+"""The column whose cells lead to runs' pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page. name: of its files. lead: the answer, at the top. tone: the answer's colour."""
+    """A page. name: of its files. lead: the answer, at the top. tone: the answer's colour.
+
+    links: the addresses of runs' pages, relative to this one, by run; of those that are at hand.
+    """
 
     name: str
     title: str
@@ -29,6 +35,30 @@ class Page:
     lead: str
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
+    links: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[Section, ...]:
+        """The sections with something in them, and those whose emptiness is an answer."""
+        return tuple(each for each in self.sections if each.is_shown)
+
+    @property
+    def left_out(self) -> str:
+        """A sentence with the sections that are not shown, "" where all are."""
+        names = [each.title for each in self.sections if not each.is_shown]
+        return f"There is nothing to show of: {', '.join(names)}." if names else ""
+
+    def link_of(self, column: str, row: Row) -> str:
+        """Return the address that a cell leads to, "" for none."""
+        return self.links.get(str(row[column]), "") if column == RUN else ""
+
+    def rows_of(self, section: Section) -> Iterator[Sequence[tuple[str, str, str]]]:
+        """Yield a section's rows for people: each cell's column, text and address."""
+        for row, cells in zip(section.table, section.cells, strict=True):
+            yield [
+                (column, cell, self.link_of(column, row))
+                for column, cell in zip(section.columns, cells, strict=True)
+            ]
 
 
 def write_page(folder: Path, page: Page) -> Path:
@@ -42,7 +72,7 @@ def write_page(folder: Path, page: Page) -> Path:
     )
     path = folder / f"{page.name}.html"
     template = environment.get_template("page.html.j2")
-    path.write_text(template.render(page=page, long=LONG, zip=zip))
+    path.write_text(template.render(page=page, long=LONG))
     (folder / f"{page.name}.md").write_text("\n".join(markdown(page)) + "\n")
     for section in page.sections:
         part = re.sub(r"\W+", "-", section.title.lower())
@@ -56,7 +86,7 @@ def markdown(page: Page) -> Iterator[str]:
     for text in (page.lead, *page.notes):
         yield ""
         yield _plain(text)
-    for section in page.sections:
+    for section in page.shown:
         yield f"\n## {section.title}\n"
         if section.note:
             yield f"{_plain(section.note)}\n"
@@ -66,8 +96,14 @@ def markdown(page: Page) -> Iterator[str]:
         yield f"| {' | '.join(section.columns)} |"
         rules = ("---:" if column in section.numbers else "---" for column in section.columns)
         yield f"| {' | '.join(rules)} |"
-        for row in section.cells:
-            yield f"| {' | '.join(map(_plain, row))} |"
+        for row in page.rows_of(section):
+            yield f"| {' | '.join(_cell(text, link) for _, text, link in row)} |"
+    if page.left_out:
+        yield f"\n{_plain(page.left_out)}"
+
+
+def _cell(text: str, link: str) -> str:
+    return f"[{_plain(text)}]({link})" if link else _plain(text)
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,10 @@ from highwater_pipeline.tables import Row
 _SPLIT_COLOURS = {"detect_ms": "#2f6fab", "elect_ms": "#e08a1e", "first_ack_ms": "#3a9d5d"}
 _SPLIT_NAMES = {"detect_ms": "detect", "elect_ms": "elect", "first_ack_ms": "first acknowledgement"}
 _OUTAGE = "#d9534f"
+_SIDES = {"a": "#2f6fab", "b": "#e08a1e"}
 _RUNS_MAX = 40
+_WIDE = 20
+"""So often the least median is in the greatest where the axis is logarithmic."""
 _LINES_MAX = 8
 _NAME_CHARACTERS = 40
 """Of a name beside a row, how many are shown."""
@@ -38,30 +41,92 @@ def styled() -> AbstractContextManager[None]:
     )
 
 
-def failovers_by_fault(failovers: Sequence[Row]) -> str:
-    """Draw each failover's total time as a dot, by group; "" without any.
+def failovers_by_fault(failovers: Sequence[Row], medians: Sequence[Row]) -> str:
+    """Draw each failover's total time as a small dot, by group; "" without any.
 
-    The vertical line is the median.
+    The large dot is the median, with the interval that holds it where there is one.
     """
     known = [row for row in failovers if row["fault"] and row["total_ms"] is not None]
     if not known:
         return ""
+    totals = {row["group"]: row for row in medians if row["split"] == "total_ms"}
     times: dict[str, list[float]] = {}
     for row in sorted(known, key=lambda row: (row["group"], row["total_ms"])):
         times.setdefault(row["group"], []).append(row["total_ms"] / 1e3)
     with styled():
         figure, axes = _rows_of(times, 0.5)
-        for place, times_s in enumerate(times.values()):
+        for place, (group, times_s) in enumerate(times.items()):
             heights = [place + _spread(number) for number in range(len(times_s))]
             axes.plot(
-                times_s, heights, "o", markersize=4, alpha=0.6, color="#2f6fab",
+                times_s, heights, "o", markersize=4, alpha=0.4, color="#2f6fab",
                 rasterized=len(known) > _RASTER_FROM,
             )  # fmt: skip
-            median_s = statistics.median(times_s)
-            axes.plot([median_s] * 2, [place - 0.35, place + 0.35], color="#222222", linewidth=1.5)
+            _median(axes, place, totals.get(group), times_s)
         return _from_zero(
-            figure, axes, "from the fault to the new leader's first acknowledgement, seconds"
+            figure,
+            axes,
+            "from the fault to the new leader's first acknowledgement, seconds; large: the median",
         )
+
+
+def _median(axes: Axes, place: int, told: Row | None, times_s: Sequence[float]) -> None:
+    """Draw the median as a dot, with its interval if it has one."""
+    median_s = statistics.median(times_s)
+    reach = [[0.0], [0.0]]
+    if told is not None and told["median"] is not None:
+        median_s = told["median"] / 1e3
+        reach = [[reach_s(told, end)] for end in ("low", "high")]
+    axes.errorbar(
+        [median_s], [place], xerr=reach, fmt="o", markersize=7, capsize=4, linewidth=1.5,
+        color="#222222",
+    )  # fmt: skip
+
+
+def reach_s(row: Row, end: str) -> float:
+    """Return the distance from the median to the interval's end, 0 without an interval."""
+    return 0.0 if row[end] is None else abs(row[end] - row["median"]) / 1e3
+
+
+def sides_beside(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Draw both sides' medians as dots with their intervals, a row a measure; "" without any.
+
+    rows: with fault, measure, and of each side median_a, low_a and high_a (ms; null where there is
+    none). names: the sides', in their order.
+    """
+    known = [row for row in rows if row["median_a"] is not None or row["median_b"] is not None]
+    if not known:
+        return ""
+    labels = [f"{row['fault'] or 'whole run'}: {row['measure']}" for row in known]
+    with styled():
+        figure, axes = _rows_of(labels, 0.42, above=0.5)
+        for number, (side, colour) in enumerate(_SIDES.items()):
+            own = [
+                (place, {name: row[f"{name}_{side}"] for name in ("median", "low", "high")})
+                for place, row in enumerate(known)
+                if row[f"median_{side}"] is not None
+            ]
+            axes.errorbar(
+                [told["median"] / 1e3 for _, told in own],
+                [place + (number - 0.5) * 0.3 for place, _ in own],
+                xerr=[[reach_s(told, end) for _, told in own] for end in ("low", "high")],
+                fmt="o", markersize=5, capsize=3, linewidth=1.3, color=colour,
+            )  # fmt: skip
+        legend = axes.legend(
+            axes.containers,
+            [f"{side}: {_cut(name)}" for side, name in zip(_SIDES, names, strict=True)],
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        says = "medians with the intervals that hold them, seconds"
+        medians = [row[f"median_{side}"] for row in known for side in _SIDES]
+        told = [median for median in medians if median is not None]
+        if min(told) <= 0 or max(told) < _WIDE * min(told):
+            return _from_zero(figure, axes, says)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel(says)
+        return as_svg(figure)
 
 
 def _spread(number: int) -> float:

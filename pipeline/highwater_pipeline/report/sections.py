@@ -23,6 +23,7 @@ class Section:
 
     rows: for programs, all with the same columns.
     shown: rows for people, where they differ; all with the same columns.
+    says_none: that there is nothing is an answer too, as of violations: it is shown empty.
     """
 
     title: str
@@ -30,6 +31,11 @@ class Section:
     note: str = ""
     svg: str = ""
     shown: Sequence[Row] | None = None
+    says_none: bool = False
+
+    @property
+    def is_shown(self) -> bool:
+        return bool(self.table or self.svg or self.says_none)
 
     @property
     def table(self) -> Sequence[Row]:
@@ -71,6 +77,7 @@ def sections_of(analysis: Analysis) -> list[Section]:
             analysis.findings.rows,
             note=_share(analysis.findings),
             shown=[_in_words(row) for row in analysis.findings.rows],
+            says_none=True,
         ),
         Section(
             "Checks",
@@ -82,7 +89,10 @@ def sections_of(analysis: Analysis) -> list[Section]:
             analysis.medians,
             note=_of_failovers(analysis),
             svg=plots.splits_by_fault(_in_groups(analysis.medians, analysis))
-            + plots.failovers_by_fault(_in_groups(analysis.failovers.rows, analysis)),
+            + plots.failovers_by_fault(
+                _in_groups(analysis.failovers.rows, analysis),
+                _in_groups(analysis.medians, analysis),
+            ),
             shown=_by_group(analysis),
         ),
         Section(
@@ -161,8 +171,12 @@ def _of_alerts(analysis: Analysis) -> str:
 
 
 def _with_titles(analysis: Analysis) -> list[Row]:
-    titles: Mapping[str, str] = {row["run_id"]: row["title"] or "" for row in analysis.runs.rows}
-    rows = [{**row, "title": titles.get(row["run_id"], "")} for row in analysis.verdicts]
+    runs: Mapping[str, Row] = {row["run_id"]: row for row in analysis.runs.rows}
+    told = ("preset", "title")
+    rows = [
+        row | {name: runs.get(row["run_id"], {}).get(name) or "" for name in told}
+        for row in analysis.verdicts
+    ]
     return sorted(rows, key=lambda row: WORST_FIRST.index(row["outcome"]))
 
 

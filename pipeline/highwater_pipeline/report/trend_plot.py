@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from highwater_pipeline.report.plots import as_svg, styled
+from highwater_pipeline.report.plots import as_svg, reach_s, styled
 from highwater_pipeline.report.sections import with_short_commits
 from highwater_pipeline.tables import Row
 
@@ -35,7 +35,7 @@ def medians_by_build(rows: Sequence[Row], builds: Sequence[str], says: str) -> s
             axes.errorbar(
                 [builds.index(row["build"]) + aside for row in own],
                 [row["median"] / 1e3 for row in own],
-                yerr=[[_reach_s(row, end) for row in own] for end in ("low", "high")],
+                yerr=[[reach_s(row, end) for row in own] for end in ("low", "high")],
                 fmt="o-", markersize=4, capsize=3, linewidth=1.2,
                 color=_COLOURS[number % len(_COLOURS)],
             )  # fmt: skip
@@ -51,8 +51,3 @@ def medians_by_build(rows: Sequence[Row], builds: Sequence[str], says: str) -> s
             for text in legend.get_texts():
                 text.set_parse_math(False)
         return as_svg(figure)
-
-
-def _reach_s(row: Row, end: str) -> float:
-    """Return the distance from the median to the interval's end, 0 without an interval."""
-    return 0.0 if row[end] is None else abs(row[end] - row["median"]) / 1e3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from highwater_checker.verdict import Outcome
@@ -11,8 +12,13 @@ from highwater_pipeline.report.pages import Page, write_page
 from highwater_pipeline.report.sections import sections_of
 
 
-def write_report(folder: Path, title: str, analysis: Analysis) -> Path:
-    """Write the report's files into the folder, and return the page's path."""
+def write_report(
+    folder: Path, title: str, analysis: Analysis, links: Mapping[str, str] | None = None
+) -> Path:
+    """Write the report's files into the folder, and return the page's path.
+
+    links: the addresses of runs' pages, relative to the folder, by run.
+    """
     return write_page(
         folder,
         Page(
@@ -22,6 +28,7 @@ def write_report(folder: Path, title: str, analysis: Analysis) -> Path:
             lead=f"{analysis.outcome}: {_summary(analysis)}",
             notes=(),
             sections=tuple(sections_of(analysis)),
+            links=links or {},
         ),
     )
 
