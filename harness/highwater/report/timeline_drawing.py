@@ -67,7 +67,8 @@ def draw_timeline(
     from bokeh.resources import Resources
     from bokeh.util.warnings import BokehUserWarning
 
-    time = Range1d(0.0, max(timeline.end_s, 0.1), name=TIME_RANGE, bounds="auto")
+    end_s = max(timeline.end_s, 0.1, 1.01 * (violation_s or 0.0))  # it may be after the last look
+    time = Range1d(0.0, end_s, name=TIME_RANGE, bounds="auto")
     figures = [_nodes(timeline, faults, time)]
     if timeline.leaders:
         figures.append(_leaders(timeline, time))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib.resources import files
 
@@ -197,6 +198,12 @@ def test_the_pages_script_finds_all_that_it_filters() -> None:
     template = files("highwater.report").joinpath("templates", "timeline.html.j2").read_text()
     used = (TIME_RANGE, LABELS, NODES, LEADERS, LAGS)
     assert [name for name in used if f'"{name}"' not in template] == []
+
+
+def test_a_violation_after_the_last_look_is_within_the_time_that_is_drawn() -> None:
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), (), 8.0)
+    (end,) = re.findall(r'"name":"time","end":([\d.]+)', drawn.script)
+    assert float(end) > 8.0
 
 
 def test_leaders_that_come_and_go_over_thousands_of_partitions_are_told_once_each() -> None:
