@@ -18,7 +18,7 @@ from highwater.faults.disks.volumes import close_folder, fill_disk
 from highwater.faults.done import NotDone
 from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.links.of_cluster import ClusterLinks
-from highwater.faults.processes.stopping import stop_processes
+from highwater.faults.stopping import stop_processes
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
 from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX

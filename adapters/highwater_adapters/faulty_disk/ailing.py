@@ -58,8 +58,7 @@ class Ailing:
         self._rng = rng or random.Random()  # noqa: S311 (which operations fail is no secret)
         self._lock = threading.Lock()
         self._orders = Orders()
-        self._refused: dict[str, int] = {}
-        self._delayed = 0
+        self._refused, self._delayed = _counts_of_before(self._answer_path)
         self._read = b""
         self._answered = ""
 
@@ -97,7 +96,7 @@ class Ailing:
             if text != self._read:
                 self._orders = read_orders(text)
                 self._read = text
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):
             pass  # there are none, or they are being written: the next look finds them
         self._answer()
         return self._orders is not before
@@ -111,6 +110,18 @@ class Ailing:
             }
         if (text := json.dumps(answer)) != self._answered:
             fresh = self._answer_path.with_suffix(".new")
-            fresh.write_text(text)
-            fresh.replace(self._answer_path)
+            try:
+                fresh.write_text(text)
+                fresh.replace(self._answer_path)
+            except OSError:
+                return  # the volume has no room: the next look tries again
             self._answered = text
+
+
+def _counts_of_before(answer: Path) -> tuple[dict[str, int], int]:
+    """Return what the disk's earlier incarnations refused and delayed: counts never fall."""
+    try:
+        found = json.loads(answer.read_bytes())
+        return dict(found["refused"]), int(found["delayed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}, 0

@@ -12,6 +12,8 @@ all of it. So a start also forgets which bytes a failed sync lost.
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import json
 import os
 import shutil
@@ -21,6 +23,8 @@ from typing import Any, Final
 from highwater_adapters.faulty_disk.tree import Entry, Tree
 
 STORE, JOURNAL = "synced", "names.jsonl"
+BALLAST = ".ballast"
+"""A helper's file that fills the disk: no part of what the broker has, or loses."""
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -54,33 +58,39 @@ class Durable:
         self._unsynced_from: dict[int, int] = {}
         """By key, the first byte that is not as it was at the last sync. Absent: nothing is."""
         (self._store / "files").mkdir(parents=True, exist_ok=True)
-        journal = self._store / JOURNAL
-        is_first = not journal.exists()
-        self.tree = Tree() if is_first else self._tree_of_before()
+        self._journal: io.BytesIO | io.FileIO = io.BytesIO()
+        self.tree = self._tree_of_before()
         for entry in self.tree.walk():
             if not entry.is_folder:
                 self._unsynced_from[entry.key] = 0
-        # The first journal counts once all that the folder had is in it, or not at all.
-        written = journal.with_suffix(".new") if is_first else journal
-        self._journal = written.open("wb" if is_first else "ab", buffering=0)
         self._take_in(self.tree.root)
-        written.replace(journal)
+        self._journal = self._begin_journal(self._journal.getvalue())
+        self._forget(self.tree.keys())
 
     def close(self) -> None:
         self._journal.close()
 
     def _tree_of_before(self) -> Tree:
-        changes = read_journal(self._store)
-        whole = self._store / f"{JOURNAL}.whole"
-        whole.write_bytes(b"".join(map(_line, changes)))  # without a torn line
-        whole.replace(self._store / JOURNAL)
+        try:
+            changes = read_journal(self._store)
+        except FileNotFoundError:
+            return Tree()
+        self._journal.write(b"".join(map(_line, changes)))  # without a torn line
         return Tree.replayed(changes)
+
+    def _begin_journal(self, lines: bytes) -> io.FileIO:
+        """Replace the journal at once: a start that is killed has changed nothing."""
+        journal, fresh = self._store / JOURNAL, self._store / "names.new"
+        fresh.write_bytes(lines)
+        fresh.replace(journal)
+        return journal.open("ab", buffering=0)
 
     def _take_in(self, folder: Entry) -> None:
         """Take names that the folder got or lost unserved (the first start, a helper) as synced."""
         listed = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._root)
         try:
             found = {each.name: each.is_dir(follow_symlinks=False) for each in os.scandir(listed)}
+            found.pop(BALLAST, None)
         finally:
             os.close(listed)
         is_changed = False
@@ -104,30 +114,29 @@ class Durable:
     def create(self, folder: Entry, name: str, *, is_folder: bool) -> Entry:
         """Note a new file or folder, and return it; its key is new."""
         path, key = f"{folder.path}/{name}", self.tree.next_key
-        if not is_folder:  # before its line: who reads the line finds the copy
+        if not is_folder:
             (self._store / "files" / str(key)).write_bytes(b"")
-        entry = self.tree.create(path, key, is_folder)
         self._note("create", path, key, is_folder)
-        return entry
+        return self.tree.create(path, key, is_folder)
 
     def rename(self, entry: Entry, folder: Entry, name: str) -> None:
         source, target = entry.path, f"{folder.path}/{name}"
-        self.tree.rename(source, target)
         self._note("rename", source, target)
+        self.tree.rename(source, target)
 
     def remove(self, entry: Entry) -> None:
         path = entry.path
-        self.tree.remove(path)
         self._note("remove", path)
+        self.tree.remove(path)
 
     def sync_folder(self, folder: Entry) -> None:
         """Put the names of a folder on the disk."""
         if not folder.path:
             return  # it has no name any more
         gone = set(folder.durable.values()) - set(folder.seen.values())
-        self.tree.sync_folder(folder.path)
         self._note("sync", folder.path)
-        if gone:
+        self.tree.sync_folder(folder.path)
+        if gone and isinstance(self._journal, io.FileIO):  # a start forgets at its end
             self._forget(self.tree.keys())
 
     def _forget(self, kept: set[int]) -> None:
@@ -137,7 +146,21 @@ class Durable:
                 self._unsynced_from.pop(int(path.name), None)
 
     def _note(self, *change: object) -> None:
-        self._journal.write(_line(list(change)))
+        """Write a line of the journal, or none of it.
+
+        Raises:
+            OSError: the volume refused, or has no room.
+        """
+        line, end = _line(list(change)), self._journal.tell()
+        written = 0
+        try:
+            written = self._journal.write(line)
+        finally:
+            if written != len(line):
+                self._journal.truncate(end)
+                self._journal.seek(end)
+        if written != len(line):
+            raise OSError(errno.ENOSPC, "no room for a line of the journal")
 
     # ------------------------------------------------------------ contents
 
@@ -146,16 +169,21 @@ class Durable:
         self._unsynced_from[entry.key] = min(position, self._unsynced_from.get(entry.key, position))
 
     def sync(self, entry: Entry, descriptor: int) -> None:
-        """Put the file's content on the disk, as it is now."""
+        """Put the file's content on the disk, as it is now.
+
+        Bytes that stay the same are on the disk all the while: a kill may come at any moment.
+        """
         start = self._unsynced_from.pop(entry.key, None)
         if start is None:
             return
+        size = os.fstat(descriptor).st_size
         with self._copy_of(entry) as copy:
-            copy.truncate(start)
+            copy.truncate(min(size, copy.seek(0, os.SEEK_END)))
             copy.seek(start)
             while piece := os.pread(descriptor, _CHUNK_BYTES, start):
                 copy.write(piece)
                 start += len(piece)
+            copy.truncate(size)
 
     def sync_path(self, entry: Entry) -> None:
         """As sync, of a file that is not open."""

@@ -95,6 +95,14 @@ def parse(data: bytes) -> Request:
     return Request(op, unique, node, data[_IN.size : length])
 
 
+def forgotten(request: Request) -> tuple[int, ...]:
+    """Return the nodes that a FORGET or a BATCH_FORGET says the kernel does not know any more."""
+    if request.op == Op.FORGET:
+        return (request.node,)
+    (count,) = request.take("I")
+    return request.take("8x" + "Q8x" * count)
+
+
 def reply(unique: int, body: bytes = b"", error: int = 0) -> bytes:
     """Return the bytes of an answer. error: an errno; then it has no body."""
     content = b"" if error else body

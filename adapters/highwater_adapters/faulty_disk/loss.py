@@ -5,8 +5,8 @@
 runs beside a dead node, on its volume, and prints the losses as JSON. Names are left as of their
 folders' last syncs. Of what was written to a file since its last sync a prefix survives: nothing,
 all, or a drawn part, whose end may be zeros where the file's size was written and its bytes were
-not. Synced bytes always survive. The next start
-finds another boot id, as on a machine that lost power.
+not. Synced bytes always survive. The next start finds another boot id, as on a machine that lost
+power.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from highwater_adapters.faulty_disk.durable import boot_id_of, forget, read_journal, store_of
+from highwater_adapters.faulty_disk.durable import (
+    BALLAST,
+    JOURNAL,
+    boot_id_of,
+    forget,
+    read_journal,
+    store_of,
+)
 from highwater_adapters.faulty_disk.tree import Entry, Tree
 
 MOST_TOLD = 20
@@ -74,14 +81,17 @@ def loss_of(path: str, before: bytes | None, after: bytes | None) -> Loss | None
 def lose_unsynced(folder: Path, rng: random.Random) -> list[Loss]:
     """Make the folder as a power loss leaves it, and return the losses by path.
 
-    A folder of which nothing was served yet loses nothing.
+    A folder of which nothing was served since it last counted as synced loses nothing.
     """
+    losses = _lose(folder, rng) if (store_of(folder) / JOURNAL).exists() else []
+    forget(folder)
     boot_id_of(folder).write_text(f"{uuid.UUID(int=rng.getrandbits(128), version=4)}\n")
+    return losses
+
+
+def _lose(folder: Path, rng: random.Random) -> list[Loss]:
     store = store_of(folder)
-    try:
-        tree = Tree.replayed(read_journal(store))
-    except FileNotFoundError:
-        return []
+    tree = Tree.replayed(read_journal(store))
     before = {str(path.relative_to(folder)): path for path in _files(folder)}
     after: dict[str, bytes] = {}
     folders = []
@@ -97,7 +107,6 @@ def lose_unsynced(folder: Path, rng: random.Random) -> list[Loss]:
         if (loss := loss_of(path, _bytes(before.get(path)), after.get(path))) is not None
     ]
     _make(folder, folders, after)
-    forget(folder)
     return losses
 
 
@@ -113,12 +122,14 @@ def _bytes(path: Path | None) -> bytes | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != BALLAST)
 
 
 def _make(folder: Path, folders: list[str], files: dict[str, bytes]) -> None:
     """Replace all that is in the folder; the folder itself may be a mount, and stays."""
     for place in list(folder.iterdir()):
+        if place.name == BALLAST:
+            continue
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
         else:

@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ class Server:
         tree = self._durable.tree
         self._entries = {ROOT_KEY: tree.root} | {each.key: each for each in tree.walk()}
         self._opened: dict[int, _Open] = {}
+        self._listed: dict[int, list[tuple[str, os.stat_result]]] = {}
+        """By handle, an open folder's entries: a listing in pieces neither skips nor repeats."""
         self._next_handle = 1
         self._syncs = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="sync")
         self._is_over = threading.Event()
@@ -99,8 +102,9 @@ class Server:
     def _answer(self, request: Request) -> None:
         handle = _HANDLERS.get(request.op)
         if request.op in kernel.UNANSWERED:
-            if request.op == Op.FORGET:
-                self._forget(request.node)
+            if request.op != Op.INTERRUPT:
+                for key in kernel.forgotten(request):
+                    self._forget(key)
             return
         if handle is None:
             self._send(kernel.reply(request.unique, error=errno.ENOSYS))
@@ -109,6 +113,9 @@ class Server:
             body = handle(self, request)
         except OSError as error:
             self._send(kernel.reply(request.unique, error=error.errno or errno.EIO))
+        except Exception:  # noqa: BLE001 (unanswered, the broker would wait for ever)
+            traceback.print_exc()
+            self._send(kernel.reply(request.unique, error=errno.EIO))
         else:
             self._send(kernel.reply(request.unique, body))
 
@@ -174,7 +181,11 @@ class Server:
                 mode & ~umask,
                 dir_fd=self._root,
             )
-            entry = folder.seen.get(name) or self._add(folder, name, is_folder=False)
+            try:
+                entry = folder.seen.get(name) or self._add(folder, name, is_folder=False)
+            except OSError:
+                os.close(descriptor)
+                raise
         about = os.fstat(descriptor)
         return kernel.entry(entry.key, about) + kernel.open_reply(self._keep(entry, descriptor))
 
@@ -210,16 +221,28 @@ class Server:
         return b""
 
     def readdir(self, request: Request) -> bytes:
-        _, offset, size = request.take("QQI")
-        with self._lock:
-            entries = sorted(self._entry(request.node).seen.items())
+        handle, offset, size = request.take("QQI")
+        if not offset:
+            self._listed[handle] = self._list(self._entry(request.node))
+        return kernel.dirents(self._listed[handle], offset, size)
+
+    def _list(self, folder: Entry) -> list[tuple[str, os.stat_result]]:
         found = []
-        for name, entry in entries:
+        for name, entry in sorted(folder.seen.items()):
             try:
                 found.append((name, self._stat(entry)))
             except FileNotFoundError:
                 continue  # a helper removed it on the volume
-        return kernel.dirents(found, offset, size)
+        return found
+
+    def opendir(self, request: Request) -> bytes:
+        handle, self._next_handle = self._next_handle, self._next_handle + 1
+        self._listed[handle] = []
+        return kernel.open_reply(handle)
+
+    def releasedir(self, request: Request) -> bytes:
+        self._listed.pop(request.take("Q")[0], None)
+        return b""
 
     # ------------------------------------------------------------ contents
 
@@ -271,17 +294,22 @@ class Server:
             os.close(descriptor)
 
     def fsync(self, request: Request) -> bytes:
-        opened = self._opened[request.take("Q")[0]]
+        (handle,) = request.take("Q")
         self._ailing.wait_for_sync()
         try:
             self._ailing.maybe_refuse("sync")
         except OSError:
-            with self._lock:
-                self._durable.lose(opened.entry, opened.descriptor)
+            self._with_opened(handle, self._durable.lose)
             raise
-        with self._lock:
-            self._durable.sync(opened.entry, opened.descriptor)
+        self._with_opened(handle, self._durable.sync)
         return b""
+
+    def _with_opened(self, handle: int, act: Callable[[Entry, int], None]) -> None:
+        with self._lock:
+            opened = self._opened.get(handle)
+            if opened is None:  # who waited was killed, and the file is closed since
+                raise OSError(errno.EBADF, "closed before its sync began")
+            act(opened.entry, opened.descriptor)
 
     def fsyncdir(self, request: Request) -> bytes:
         self._ailing.wait_for_sync()
@@ -293,8 +321,8 @@ class Server:
     def release(self, request: Request) -> bytes:
         with self._lock:
             opened = self._opened.pop(request.take("Q")[0], None)
-        if opened is not None:
-            os.close(opened.descriptor)
+            if opened is not None:  # under the lock: a sync may be copying it
+                os.close(opened.descriptor)
         return b""
 
     # ------------------------------------------------------------ the rest
@@ -307,7 +335,7 @@ class Server:
 
     def agree(self, request: Request) -> bytes:
         """Answer what needs no work."""
-        return kernel.open_reply(0) if request.op == Op.OPENDIR else b""
+        return b""
 
 
 def _in(folder: Entry, name: str) -> str:
@@ -333,9 +361,9 @@ _HANDLERS: dict[int, Callable[[Server, Request], bytes]] = {
     Op.FSYNC: Server.fsync,
     Op.FLUSH: Server.agree,
     Op.INIT: Server.init,
-    Op.OPENDIR: Server.agree,
+    Op.OPENDIR: Server.opendir,
     Op.READDIR: Server.readdir,
-    Op.RELEASEDIR: Server.agree,
+    Op.RELEASEDIR: Server.releasedir,
     Op.FSYNCDIR: Server.fsyncdir,
     Op.CREATE: Server.create,
     Op.DESTROY: Server.agree,

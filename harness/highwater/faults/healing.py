@@ -39,7 +39,7 @@ from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report
 from highwater.faults.links.rules import NO_RULES, TABLE
 from highwater.faults.links.tcp_in_namespace import NO_UNTOLD
 from highwater.faults.processes.points import armed_for_start, disarm_everything
-from highwater.faults.processes.stopping import STOPPED_STATE, process_states, resume_processes
+from highwater.faults.stopping import STOPPED_STATE, process_states, resume_processes
 from highwater.waiting import NeverHappened, eventually
 
 HEAL_WITHIN_S = 30.0
@@ -236,9 +236,11 @@ class _Healing:
         self._disarm(node, seen)
         if seen.container != "gone" and is_ordered(self._cluster, node.node):
             _note(node.found, [FAULTY])
-            make_sound(self._cluster, node.node)
-            if seen.container not in STOPPED:  # it may have taken its folder for failed
+            is_running = seen.container not in STOPPED
+            if is_running:  # it may have taken its folder for failed, or its disk's process died
                 self._cluster.kill(node.node)
+            make_sound(self._cluster, node.node)
+            if is_running:
                 self._cluster.start_node(node.node)
             _note(node.done, ["its disk made sound"])
         if seen.container != "gone" and (closed := closed_folders(self._cluster, node.node)):

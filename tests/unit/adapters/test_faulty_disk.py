@@ -6,10 +6,10 @@ tests/integration/test_more_faults_in_containers.py mounts it.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import random
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,13 +19,7 @@ import pytest
 
 from highwater_adapters.faulty_disk import kernel
 from highwater_adapters.faulty_disk.ailing import ANSWER, ORDERS, Ailing, read_orders
-from highwater_adapters.faulty_disk.durable import (
-    JOURNAL,
-    Durable,
-    boot_id_of,
-    read_journal,
-    store_of,
-)
+from highwater_adapters.faulty_disk.durable import BALLAST, Durable, boot_id_of, store_of
 from highwater_adapters.faulty_disk.loss import Loss, kept_of, lose_unsynced, loss_of
 from highwater_adapters.faulty_disk.tree import ROOT_KEY, Tree
 
@@ -250,35 +244,6 @@ def test_a_torn_line_of_the_journal_is_left_out(disk: Disk, start: Start) -> Non
     assert again.lose_power() == {"log": b"a"}
 
 
-def test_a_first_start_that_was_killed_is_begun_anew(tmp_path: Path, start: Start) -> None:
-    """Half a journal would take the names that it lacks for unsynced."""
-    (tmp_path / "data" / "t-0").mkdir(parents=True)
-    (tmp_path / "data" / "t-0" / "log").write_bytes(b"of before")
-    store = store_of(tmp_path / "data")
-    (store / "files").mkdir(parents=True)
-    (store / "names.new").write_text('["create", "./t-0", 2, true]\n')
-    disk = start()
-    assert (store / JOURNAL).exists()
-    assert disk.lose_power() == {"t-0/log": b"of before"}
-
-
-def test_a_disk_that_was_never_served_loses_nothing(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "log").write_bytes(b"synced by nobody, and not here")
-    assert lose_unsynced(tmp_path / "data", LoseAll()) == []
-    assert (tmp_path / "data" / "log").exists()
-
-
-def test_a_file_whose_line_was_written_has_a_copy(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A kill may come between the two."""
-    monkeypatch.setattr(Path, "write_bytes", lambda *_: sys.exit("killed"))
-    with pytest.raises(SystemExit):
-        disk.durable.create(disk.durable.tree.root, "log", is_folder=False)
-    assert read_journal(store_of(disk.folder)) == []
-
-
 def test_copies_that_nothing_refers_to_are_removed(disk: Disk) -> None:
     for name in ("a", "b"):
         disk.write(name, b"x")
@@ -288,6 +253,93 @@ def test_copies_that_nothing_refers_to_are_removed(disk: Disk) -> None:
     assert len(list((store_of(disk.folder) / "files").iterdir())) == 2
     disk.sync_folder("")
     assert len(list((store_of(disk.folder) / "files").iterdir())) == 1
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def kill(*arguments: object, **more: object) -> None:
+    raise Killed
+
+
+def test_a_first_start_that_is_killed_is_made_anew(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log").write_bytes(b"put there")
+    with monkeypatch.context() as killed:
+        killed.setattr(Durable, "sync_path", kill)
+        with pytest.raises(Killed):
+            start()
+    assert start().lose_power() == {"log": b"put there"}
+
+
+def test_a_start_that_is_killed_loses_no_names_and_no_copies(
+    disk: Disk, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("log", "old"):
+        disk.write(name, b"synced")
+        disk.sync(name)
+    disk.sync_folder("")
+    (disk.folder / "old").unlink()  # by a helper: the start takes it in
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", kill)
+        with pytest.raises(Killed):
+            start()
+    assert disk.lose_power() == {"log": b"synced", "old": b"synced"}
+
+
+def test_a_kill_during_the_first_sync_after_a_start_loses_no_synced_byte(
+    disk: Disk, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.write("log", b"synced")
+    disk.sync("log")
+    disk.sync_folder("")
+    again = start()
+    again.write("log", b"-more", 6)
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "pread", kill)
+        with pytest.raises(Killed):
+            again.sync("log")
+    assert again.lose_power() == {"log": b"synced"}
+
+
+def test_a_loss_where_nothing_was_served_since_the_last_one_loses_nothing(disk: Disk) -> None:
+    disk.write("log", b"synced")
+    disk.sync("log")
+    disk.sync_folder("")
+    assert disk.lose_power() == disk.lose_power() == {"log": b"synced"}
+
+
+def test_the_ballast_of_a_full_disk_is_neither_kept_nor_lost(disk: Disk, start: Start) -> None:
+    ballast = disk.folder / BALLAST
+    ballast.write_bytes(b"full")
+    again = start()
+    assert list(again.durable.tree.walk()) == []
+    assert lose_unsynced(disk.folder, LoseAll()) == []
+    assert ballast.read_bytes() == b"full"
+
+
+def test_a_line_of_the_journal_for_which_there_is_no_room_is_not_begun(
+    disk: Disk, start: Start
+) -> None:
+    class Full(io.FileIO):
+        def write(self, data: object) -> int:
+            return super().write(b'["cre')
+
+    disk.write("log", b"synced")
+    disk.sync("log")
+    disk.sync_folder("")
+    sound = disk.durable._journal
+    with Full(store_of(disk.folder) / "names.jsonl", "ab") as disk.durable._journal:
+        for _ in range(2):
+            with pytest.raises(OSError, match="no room"):
+                disk.durable.remove(disk.durable.tree.walk().__next__())
+    disk.durable._journal = sound
+    disk.write("more", b"")
+    disk.sync_folder("")
+    assert start().lose_power() == {"log": b"synced", "more": b""}
 
 
 def test_after_a_power_loss_the_machine_has_another_boot_id(disk: Disk) -> None:
@@ -379,6 +431,19 @@ def test_orders_are_carried_out_and_answered(tmp_path: Path) -> None:
     (tmp_path / ORDERS).write_text('{"number": 4, "percent": {}, "sync_delay_ms": 0}')
     assert ailing.look()
     ailing.maybe_refuse("sync")
+
+
+def test_counts_of_refusals_outlive_a_start(tmp_path: Path) -> None:
+    (tmp_path / ORDERS).write_text('{"number": 1, "percent": {"sync": 100}, "sync_delay_ms": 1}')
+    for count in (1, 2):
+        ailing = Ailing(tmp_path)
+        ailing.look()
+        ailing.wait_for_sync()
+        with pytest.raises(OSError, match="refuses to sync"):
+            ailing.maybe_refuse("sync")
+        ailing.look()
+        answer = json.loads((tmp_path / ANSWER).read_text())
+        assert (answer["refused"], answer["delayed"]) == ({"sync": count}, count)
 
 
 def test_orders_of_the_same_moment_are_told_apart(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.faults.processes.stopping import are_stopped, states_in
+from highwater.faults.stopping import are_stopped, states_in
 
 TITLES = ["PID", "STAT"]
 

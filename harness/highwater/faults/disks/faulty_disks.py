@@ -7,25 +7,24 @@ itself, as a client sees a cut link.
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from docker.errors import NotFound
 
-from highwater.cluster.cluster import STOPPED, Cluster
+from highwater.cluster.cluster import Cluster
 from highwater.cluster.container_files import put_file
 from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, FAULTY_DISK
 from highwater.faults.disks import on_mount
 from highwater.faults.disks.node_files import newest_trace, read_node_file
 from highwater.faults.done import Done, NotDone, prove
 from highwater.faults.helpers import run_helper
+from highwater.faults.stopping import are_stopped, process_states
 from highwater.waiting import eventually
 from highwater_chaos.faults import DiskOperation
 from highwater_core.events import EventKind
@@ -40,7 +39,11 @@ MOST_PROBES = 5_000
 _PROGRAM = Path(on_mount.__file__).read_text(encoding="utf-8")
 _FOLDER_FAILED = EventKind.LOG_FOLDER_FAILED.value.encode()
 
-R = TypeVar("R")
+
+class _Orders(msgspec.Struct, frozen=True):
+    number: int
+    percent: dict[str, int]
+    sync_delay_ms: int
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -154,11 +157,12 @@ class FaultyDisks:
 
     def _begin(self, node: int, trouble: _Trouble, proof: Callable[[], str]) -> Done:
         prove(has_faulty_disk(self._cluster, node), _no_such_disk(node))
-        with self._lock:
-            acting = self._acting.setdefault(node, [])
-            acting.append(trouble)
-            before = _order(self._cluster, node, acting)
         try:
+            with self._lock:
+                acting = self._acting.setdefault(node, [])
+                acting.append(trouble)
+                before = _order(self._cluster, node, acting)
+            prove(bool(before), f"node {node} is down, or stands still")
             seen = proof()
         except BaseException:
             self._end(node, trouble)
@@ -179,7 +183,7 @@ class FaultyDisks:
             if trouble in acting:
                 acting.remove(trouble)
             number = _order(self._cluster, node, acting)
-        said = f"orders {number} answered" if number else "the node is down"
+        said = f"orders {number} answered" if number else "the node takes its orders when it runs"
         if any(_FOLDER_FAILED in line for line in newest_trace(self._cluster, node)):
             said += f"; its log folder had failed: {self._start_again(node)}"
         return said
@@ -225,14 +229,16 @@ def make_sound(cluster: Cluster, node: int) -> int:
 def is_ordered(cluster: Cluster, node: int) -> bool:
     """Return whether a faulty disk has orders to refuse or delay anything."""
     try:
-        orders = json.loads(read_node_file(cluster, node, ORDERS))
-    except (NotFound, ValueError):
-        return False
-    return bool(orders["percent"]) or bool(orders["sync_delay_ms"])
+        orders = _read_orders(cluster, node)
+    except msgspec.DecodeError:
+        return True  # a harness was killed while it wrote them: the disk follows those before
+    return orders is not None and bool(orders.percent or orders.sync_delay_ms)
 
 
 def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
-    """Give the disk its orders, wait for its answer, and return their number; 0: it is down.
+    """Give the disk its orders, wait for its answer, and return their number.
+
+    0: the node is down, or stands still; the disk takes them when it runs.
 
     Raises:
         NeverHappened: the disk does not answer in time.
@@ -241,12 +247,12 @@ def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
     number = _last_number(cluster, node) + 1
     percent = {each.operation: each.percent for each in acting if each.operation}
     delay_ms = next((each.delay_ms for each in reversed(acting) if not each.operation), 0)
-    orders = {"number": number, "percent": percent, "sync_delay_ms": delay_ms}
+    orders = _Orders(number, percent, delay_ms)
     entry = tarfile.TarInfo(ORDERS)
     entry.mode = 0o644
     name = cluster.container_name(node)
-    put_file(cluster.engine, name, DATA_FOLDER, entry, json.dumps(orders).encode())
-    if cluster.status(node) in STOPPED:
+    put_file(cluster.engine, name, DATA_FOLDER, entry, msgspec.json.encode(orders))
+    if _stands_still(cluster, node):
         return 0
     eventually(
         lambda: _answer(cluster, node).number == number,
@@ -259,9 +265,30 @@ def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
 
 def _last_number(cluster: Cluster, node: int) -> int:
     try:
-        return int(json.loads(read_node_file(cluster, node, ORDERS))["number"])
-    except (NotFound, ValueError):
-        return 0
+        orders = _read_orders(cluster, node)
+    except msgspec.DecodeError:
+        orders = None
+    return max(_answer(cluster, node).number, orders.number if orders else 0)
+
+
+def _read_orders(cluster: Cluster, node: int) -> _Orders | None:
+    """Return the orders that were given last, None if none ever were.
+
+    Raises:
+        DecodeError: the file is torn.
+    """
+    try:
+        return msgspec.json.decode(read_node_file(cluster, node, ORDERS), type=_Orders)
+    except NotFound:
+        return None
+
+
+def _stands_still(cluster: Cluster, node: int) -> bool:
+    """Return whether no process of the node runs: it is down, frozen or stopped."""
+    status = cluster.status(node)
+    if status != "running":
+        return True
+    return are_stopped(process_states(cluster.engine, cluster.container_name(node)))
 
 
 def _answer(cluster: Cluster, node: int) -> _Answer:

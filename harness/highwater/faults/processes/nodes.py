@@ -14,7 +14,7 @@ from highwater.faults.disks.node_files import newest_trace
 from highwater.faults.disks.volumes import close_folder, empty_disk, flip_bit, reopen_folder
 from highwater.faults.done import Done, Find, found, prove
 from highwater.faults.processes.crash_loops import CrashLoop
-from highwater.faults.processes.stopping import (
+from highwater.faults.stopping import (
     STOPPED_STATE,
     are_stopped,
     process_states,
