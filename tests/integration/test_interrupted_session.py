@@ -21,7 +21,7 @@ pytest_plugin._end_the_session_without_answer = lambda item: None
 class FakeCluster:
     has_failed = False
 
-    def __init__(self, topology, folder, *, may_stay):
+    def __init__(self, topology, folder, *, may_stay, **disks):
         self.folder = folder
 
     def __enter__(self):
