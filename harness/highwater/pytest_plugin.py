@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 REQUIRE_VARIABLE = "HIGHWATER_REQUIRE_DOCKER"
 """Set to 1: a test that needs an engine fails without one, where it would be skipped."""
-KEEP = "--highwater-keep"
 HANG_AFTER = "--highwater-hang-after"
 ANSWERS_WITHIN_S = 60
 """An engine on a busy machine is slow; one that is silent for so long hangs."""
@@ -48,7 +47,7 @@ has no report any more."""
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("highwater", "clusters of Highwater")
     group.addoption(
-        KEEP,
+        asked.KEEP,
         action="store_true",
         help="Leave the clusters of failed tests up; `highwater down RUN` removes them.",
     )
@@ -62,7 +61,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from error
     if not 0 < seconds < threading.TIMEOUT_MAX:
         raise argparse.ArgumentTypeError(f"{text} is no time to wait")
     return seconds
@@ -96,7 +98,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(asked.MARKER)
     if marker is None or asked.RUN not in metafunc.fixturenames:
         return
-    plans = asked.plans_of(asked.read_marker(marker), metafunc.definition.path.parent)
+    wanted, why = None, ""
+    try:
+        wanted = asked.read_marker(marker)
+    except (TypeError, ValueError) as error:
+        why = str(error)
+    if wanted is None:
+        pytest.fail(why, pytrace=False)  # here, so that it is told without the error before it
+    plans = asked.plans_of(wanted, metafunc.definition.path.parent)
     if len(plans) > 1 or (plans and "*" in str(marker.args[0])):
         metafunc.parametrize(asked.RUN, plans, ids=asked.names_of(plans), indirect=True)
 
@@ -109,6 +118,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     would wait for it in vain, for minutes.
     """
     fixtures = getattr(item, "fixturenames", ())
+    if asked.RUN not in fixtures and any(each.name == asked.MARKER for each in item.own_markers):
+        pytest.fail(f"{asked.MARKER} runs nothing: the test does not take {asked.RUN}", False)
     clusters = [each for each in asked.ON_CONTAINERS if each in fixtures]
     if clusters and item.config.getoption(asked.WORLD) == asked.SIM:
         pytest.fail(f"{clusters[0]} is of containers: not with {asked.WORLD} sim", pytrace=False)
@@ -224,7 +235,9 @@ def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     from highwater.testing.clusters import running_cluster
 
     config = request.config
-    yield from running_cluster(request, config.getoption(KEEP), lambda: config.stash[_HAS_ENDED])
+    yield from running_cluster(
+        request, config.getoption(asked.KEEP), lambda: config.stash[_HAS_ENDED]
+    )
 
 
 @cache

@@ -25,6 +25,10 @@ def test_kept(highwater_run):
 
 def test_with_a_cluster(highwater_cluster):
     raise AssertionError("never reached")
+
+@pytest.mark.highwater_plan("kept/*.json")
+def test_without_the_fixture():
+    raise AssertionError("never reached")
 """
 SIMULATED = ["pytest", "--highwater-world", "sim", "--junit-xml", "junit.xml"]
 
@@ -54,8 +58,9 @@ def typed(project: Path, command: list[str]) -> str:
 
 def test_a_red_plan_is_run_again_as_the_report_says(project: Path) -> None:
     said = typed(project, SIMULATED)
-    assert "1 failed, 1 error" in said
+    assert "1 failed, 2 errors" in said
     assert "never reached" not in said
+    assert "highwater_plan runs nothing: the test does not take highwater_run" in said
     assert "highwater_cluster is of containers: not with --highwater-world sim" in said
     (told,) = ElementTree.parse(project / "junit.xml").iter("property")  # noqa: S314
     assert told.attrib["value"].startswith(f"{A_TEST}: fail, {project}/runs/test-")

@@ -21,6 +21,7 @@ from highwater.cluster.images import (
     list_images,
     load_images,
     prune_images,
+    read_own_archive,
     save_images,
 )
 from highwater.output import RESULTS, print_json, say
@@ -92,7 +93,8 @@ def load(
 
     A file that is torn, or of another version, is refused with exit code 2, and nothing is loaded.
     """
-    typer.echo("\n".join(load_images(connect_engine(), file, say)))
+    found = read_own_archive(file)  # a file to be refused needs no engine
+    typer.echo("\n".join(load_images(connect_engine(), file, found, say)))
 
 
 def key() -> None:

@@ -24,6 +24,9 @@ SIM, DOCKER = "sim", "docker"
 WORLD = "--highwater-world"
 SEED = "--highwater-seed"
 REPLAY = "--highwater-replay"
+KEEP = "--highwater-keep"
+_FIELDS = ("client", "world", "verdict_in")
+_OUTCOMES = ("pass", "fail", "unknown")
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,30 @@ def asked_plan(item: pytest.Item | pytest.Function) -> AskedPlan | None:
 
 
 def read_marker(marker: pytest.Mark) -> AskedPlan:
+    """Return the marker's arguments.
+
+    Raises:
+        TypeError: it has an argument of another name, or a single verdict in place of a list.
+        ValueError: there is no such world or verdict.
+    """
     fields = dict(marker.kwargs)
-    if "verdict_in" in fields:
-        fields["verdict_in"] = frozenset(fields["verdict_in"])
+    unknown = sorted(fields.keys() - _FIELDS)
+    if unknown:
+        raise TypeError(f"{MARKER} has no {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
+    if fields.get("world", "") not in ("", SIM, DOCKER):
+        raise ValueError(f"{MARKER}: world is {SIM!r} or {DOCKER!r}, not {fields['world']!r}")
+    if fields.get("verdict_in") is not None:
+        fields["verdict_in"] = _outcomes(fields["verdict_in"])
     return AskedPlan(marker.args, **fields)
+
+
+def _outcomes(verdict_in: object) -> frozenset[str]:
+    if not isinstance(verdict_in, list | tuple | set | frozenset):
+        raise TypeError(f"{MARKER}: verdict_in is a list of verdicts, not {verdict_in!r}")
+    unknown = [each for each in verdict_in if each not in _OUTCOMES]
+    if unknown:
+        raise ValueError(f"{MARKER}: verdict_in has {unknown[0]!r}; it is {', '.join(_OUTCOMES)}")
+    return frozenset(verdict_in)
 
 
 def plans_of(asked: AskedPlan, folder: Path) -> list[Plan | Path]:
@@ -72,7 +95,7 @@ def plans_of(asked: AskedPlan, folder: Path) -> list[Plan | Path]:
 def names_of(plans: Sequence[Plan | Path]) -> list[str]:
     """Return a name for each plan: its file's or its title, or its place."""
     return [
-        each.stem if isinstance(each, Path) else each.title or str(number)
+        each.stem if isinstance(each, Path) else getattr(each, "title", "") or str(number)
         for number, each in enumerate(plans)
     ]
 
@@ -100,7 +123,10 @@ def add_options(group: pytest.OptionGroup) -> None:
 
 
 def _seed(text: str) -> int:
-    seed = int(text)
+    try:
+        seed = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from error
     if not -(2**63) <= seed < 2**63:
         raise argparse.ArgumentTypeError(f"{text} has more than 64 bits")
     return seed

@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from highwater.cluster.cleaning import remove_run
+from highwater.cluster.engine import connect_engine
 from highwater.errors import HarnessError
 from highwater.project import runs_root
 from highwater.report.screen import Screen
@@ -39,7 +41,7 @@ def run_plan_of(item: pytest.Item, chosen: Plan | Path | None) -> PlanResult:
     wanted = asked.asked_plan(item)
     plan = plan_of(item, wanted, chosen)
     world = WorldName(asked.world_of(item))
-    client = ClientKind(wanted.client if wanted else ClientKind.OWN)
+    client = _client(wanted)
     if world is WorldName.SIM and client is not ClientKind.OWN:
         raise HarnessError(f"clients of {client.value} are of containers: not in the world sim")
     path = runs_root() / new_run_id("test")
@@ -50,14 +52,27 @@ def run_plan_of(item: pytest.Item, chosen: Plan | Path | None) -> PlanResult:
         return folder
 
     with Screen() as screen:
-        result = run_in(world, plan, make_folder, screen, client)
+        keeps = bool(item.config.getoption(asked.KEEP))
+        result = run_in(world, plan, make_folder, screen, client, keeps_failed=keeps)
     text = say_verdict(item.nodeid, path, result.verdict)
     wrong = why_wrong(plan.expected, result.verdict, wanted.verdict_in if wanted else None)
+    if result.left_up and not wrong:
+        remove_run(connect_engine(), path.name)
+    elif result.left_up:
+        text = "\n  ".join((text, f"{path.name} is up:", *result.left_up))
     if wrong:
         text = f"{text}\n  again: {_command(item, path, world)}"
         item.stash[WRONG] = f"{wrong}: {text}"
     tell(item.config, text)
     return result
+
+
+def _client(wanted: asked.AskedPlan | None) -> ClientKind:
+    name = wanted.client if wanted else ClientKind.OWN.value
+    if name not in list(ClientKind):
+        known = ", ".join(each.value for each in ClientKind)
+        raise HarnessError(f"{asked.MARKER}: no client is called {name!r}; there are {known}")
+    return ClientKind(name)
 
 
 def why_wrong(
@@ -94,6 +109,8 @@ def plan_of(item: pytest.Item, wanted: asked.AskedPlan | None, chosen: Plan | Pa
         chosen = Path(replayed)
     if chosen is None:
         chosen = _only_plan(item, wanted)
+    if not isinstance(chosen, Path | Plan):
+        raise HarnessError(f"{asked.MARKER} takes files and Plans, and {chosen!r} is neither")
     plan = read_plan(chosen) if isinstance(chosen, Path) else checked(chosen)
     return plan if seed is None else msgspec.structs.replace(plan, seed=seed)
 

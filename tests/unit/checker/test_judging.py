@@ -67,6 +67,13 @@ def test_a_sound_run_passes_by_all_its_checks(run: Path) -> None:
     assert all(check.examined for check in verdict.checks)
 
 
+def test_what_is_met_has_no_evidence_that_denies_it(run: Path) -> None:
+    met = {each.name: each.evidence for each in judge_run(run).requirements if each.met}
+    assert {met[f"{client} left a history"] for client in ("producer p0", "consumer c0")} == {""}
+    denials = ("there is none", "no replica was read", " do")
+    assert [each for each in met.values() if any(word in each for word in denials)] == []
+
+
 def test_the_verdict_is_the_same_wherever_the_folder_is(run: Path, tmp_path: Path) -> None:
     segment(run, 1).write_bytes(b"")
     copied = shutil.copytree(run, tmp_path / "elsewhere")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from highwater import pytest_plugin
 from highwater.errors import HarnessError
-from highwater.testing import asked
+from highwater.runs.plans.outcome import PlanResult
+from highwater.testing import asked, plans
 from highwater.testing.plans import plan_of, why_wrong
 from highwater.testing.verdicts import say_crowded
 from highwater_chaos.plan import Expected, Plan, encode_plan
@@ -161,3 +164,84 @@ def test_more_workers_than_half_the_cores_are_warned_of(
 ) -> None:
     said = say_crowded(workers, cores)
     assert said.endswith(f"pytest -n {most} has enough") if most else said == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"wurld": "sim"}, "has no wurld; it has client, world, verdict_in"),
+        ({"world": "mars"}, "world is 'sim' or 'docker', not 'mars'"),
+        ({"verdict_in": "pass"}, "verdict_in is a list of verdicts, not 'pass'"),
+        ({"verdict_in": ["green"]}, "verdict_in has 'green'; it is pass, fail, unknown"),
+    ],
+)
+def test_a_marker_with_a_wrong_argument_says_which_there_are(
+    arguments: dict[str, Any], why: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=why):
+        asked.read_marker(pytest.mark.highwater_plan("a.json", **arguments).mark)
+
+
+@pytest.mark.parametrize("several", [(3,), (3, 4)])
+def test_what_is_no_plan_is_refused_by_its_test(
+    several: tuple[object, ...], tmp_path: Path
+) -> None:
+    item = item_of(tmp_path, *several)
+    found = asked.plans_of(asked.read_marker(item.get_closest_marker("")), tmp_path)
+    assert len(asked.names_of(found)) == len(several)
+    with pytest.raises(HarnessError, match="takes files and Plans, and 3 is neither"):
+        plan_of(item, asked.asked_plan(item), found[0])
+
+
+def test_an_unknown_client_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    item = item_of(tmp_path)
+    item.get_closest_marker = lambda name: pytest.mark.highwater_plan(PLAN, client="mars").mark
+    with pytest.raises(HarnessError, match="no client is called 'mars'; there are own"):
+        plans.run_plan_of(item, None)
+
+
+@pytest.mark.parametrize(("verdict_in", "stays"), [(None, True), (["fail"], False)])
+def test_the_cluster_of_a_plan_that_failed_its_test_stays_where_it_is_to(
+    verdict_in: list[str] | None,
+    stays: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    removed: list[str] = []
+
+    def run_in(*args: Any, keeps_failed: bool) -> PlanResult:
+        args[2]()  # makes the folder
+        left_up = ("remove it: highwater down it",) if keeps_failed else ()
+        return PlanResult(tmp_path, FAILED, left_up=left_up)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plans, "run_in", run_in)
+    monkeypatch.setattr(plans, "connect_engine", lambda: None)
+    monkeypatch.setattr(plans, "remove_run", lambda engine, run: removed.append(run))
+    item = item_of(tmp_path, **{asked.KEEP: True})
+    item.nodeid, item.stash, item.config.stash = "test_it.py::test_it", pytest.Stash(), {}
+    item.path = tmp_path / "test_it.py"
+    mark = pytest.mark.highwater_plan(PLAN, verdict_in=verdict_in).mark
+    item.get_closest_marker = lambda name: mark
+    plans.run_plan_of(item, None)
+    assert bool(removed) is not stays
+    assert ("remove it: highwater down it" in item.stash.get(plans.WRONG, "")) is stays
+
+
+@pytest.mark.parametrize(
+    ("option", "typed", "why"),
+    [
+        (asked.SEED, "x", "'x' is no whole number"),
+        (asked.SEED, str(2**63), "has more than 64 bits"),
+        (asked.REPLAY, "nothing.json", "no plan is there: "),
+        (pytest_plugin.HANG_AFTER, "soon", "'soon' is no number of seconds"),
+        (pytest_plugin.HANG_AFTER, "nan", "nan is no time to wait"),
+    ],
+)
+def test_an_options_wrong_value_is_told_in_words(option: str, typed: str, why: str) -> None:
+    types: dict[str, Any] = {}
+    group = SimpleNamespace(addoption=lambda name, **rest: types.update({name: rest.get("type")}))
+    parser: Any = SimpleNamespace(getgroup=lambda *names: group)
+    pytest_plugin.pytest_addoption(parser)
+    with pytest.raises(argparse.ArgumentTypeError, match=why):
+        types[option](typed)

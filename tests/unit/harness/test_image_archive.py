@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -17,9 +19,12 @@ from highwater.cluster.images.archive import (
     archive_key,
     archived_tags,
     read_archive,
-    why_refused,
+    read_own_archive,
+    why_of_another_version,
+    why_of_other_machines,
 )
 from highwater.cluster.images.tags import ImageTags, image_tags
+from highwater.commands import images
 from highwater.errors import HarnessError
 from highwater.project import project_root
 
@@ -95,12 +100,40 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
 
 def test_only_this_versions_images_for_this_machine_are_taken(tags: ImageTags) -> None:
     ours = ArchivedImages(archived_tags(tags), frozenset({"amd64"}))
-    assert why_refused(ours, tags, "amd64") == ""
-    assert "has images for amd64, and the engine is arm64" in why_refused(ours, tags, "arm64")
+    assert why_of_another_version(ours, tags) == why_of_other_machines(ours, "amd64") == ""
+    said = why_of_other_machines(ours, "arm64")
+    assert said == "has images for amd64, and the engine is arm64"
     for others in ((), ours.tags[1:], (*ours.tags[:-1], "highwater/zookeeper:other"), ("x:1",)):
-        said = why_refused(replace(ours, tags=others), tags, "amd64")
+        said = why_of_another_version(replace(ours, tags=others), tags)
         assert said.startswith("is of another version")
         assert tags.node in said
+
+
+def test_a_file_is_refused_without_an_engine(
+    tags: ImageTags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "connect_engine", lambda: pytest.fail("the engine was asked"))
+    others = written(tmp_path / "others.tar", files_of("highwater/node:other"))
+    for file, why in ((others, "of another version"), (tmp_path / "none.tar", "cannot be read")):
+        with pytest.raises(ArchiveRefused, match=why):
+            images.load(file)
+    ours = written(tmp_path / "ours.tar", files_of(*archived_tags(tags)))
+    assert read_own_archive(ours).tags == archived_tags(tags)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = Thread(target=lambda: refused.append(refusal_of(tmp_path / "pipe")), daemon=True)
+    refused: list[str] = []
+    reader.start()
+    reader.join(10)
+    assert "is no regular file" in "".join(refused)
+
+
+def refusal_of(file: Path) -> str:
+    with pytest.raises(ArchiveRefused) as refused:
+        read_archive(file)
+    return str(refused.value)
 
 
 class SendingEngine:

@@ -9,7 +9,7 @@ archive.py  saves images into a file, and loads them from it
 
 from __future__ import annotations
 
-from highwater.cluster.images.archive import archive_key, load_images, save_images
+from highwater.cluster.images.archive import archive_key, load_images, read_own_archive, save_images
 from highwater.cluster.images.build import (
     ensure_faults_image,
     ensure_images,
@@ -31,5 +31,6 @@ __all__ = [
     "list_images",
     "load_images",
     "prune_images",
+    "read_own_archive",
     "save_images",
 ]

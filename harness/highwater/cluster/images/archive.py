@@ -117,16 +117,32 @@ def _archive_of(engine: docker.DockerClient, tags: tuple[str, ...]) -> Iterator[
         yield from answer.iter_content(_CHUNK_BYTES)
 
 
-def load_images(engine: docker.DockerClient, file: Path, say: Say) -> tuple[str, ...]:
-    """Load the file's images into the engine, unless they are there, and return their tags.
+def read_own_archive(file: Path) -> ArchivedImages:
+    """Return what the archive says of itself, without an engine.
 
     Raises:
-        ArchiveRefused: it is not a whole archive of this version's images for this machine.
+        ArchiveRefused: it is not a whole archive of this version's images.
+    """
+    found = read_archive(file)
+    refusal = why_of_another_version(found, image_tags(project_root()))
+    if refusal:
+        raise ArchiveRefused(f"{file} {refusal}")
+    return found
+
+
+def load_images(
+    engine: docker.DockerClient, file: Path, found: ArchivedImages, say: Say
+) -> tuple[str, ...]:
+    """Load the file's images into the engine, unless they are there, and return their tags.
+
+    found: what `read_own_archive` read.
+
+    Raises:
+        ArchiveRefused: they are for other machines than the engine's.
         HarnessError: the engine did not take it.
     """
     tags = image_tags(project_root())
-    found = read_archive(file)
-    refusal = why_refused(found, tags, str(engine.version()["Arch"]))
+    refusal = why_of_other_machines(found, str(engine.version()["Arch"]))
     if refusal:
         raise ArchiveRefused(f"{file} {refusal}")
     with one_builder():
@@ -154,14 +170,19 @@ def _load(engine: docker.DockerClient, file: Path, say: Say) -> None:
         raise HarnessError(f"the engine did not take {file}: {error}") from error
 
 
-def why_refused(found: ArchivedImages, tags: ImageTags, machine: str) -> str:
-    """Return "" if the archive has this version's images for that machine, else what it has."""
+def why_of_another_version(found: ArchivedImages, tags: ImageTags) -> str:
+    """Return "" if the archive has this version's images, else what it has."""
     wanted = archived_tags(tags)
     if found.tags != wanted:
         return (
             f"is of another version: it has {', '.join(found.tags) or 'no tag'}, and this version's"
             f" images are {', '.join(wanted)}; 'highwater images save' writes them"
         )
+    return ""
+
+
+def why_of_other_machines(found: ArchivedImages, machine: str) -> str:
+    """Return "" if the archive's images are for that machine, else what they are for."""
     if found.machines != {machine}:
         return f"has images for {', '.join(sorted(found.machines))}, and the engine is {machine}"
     return ""
@@ -175,6 +196,8 @@ def read_archive(file: Path) -> ArchivedImages:
     Raises:
         ArchiveRefused: it cannot be read, is torn, or is no archive of images.
     """
+    if file.exists() and not (file.is_file() or file.is_dir()):  # a pipe may be silent for ever
+        raise ArchiveRefused(f"{file} is no regular file")
     try:
         with tarfile.open(file, "r:") as archive:
             members = {member.name: member for member in archive}
