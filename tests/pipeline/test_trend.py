@@ -72,9 +72,9 @@ def test_each_build_has_its_medians_and_the_last_is_compared(found: Trend) -> No
     assert (last.a, last.b, last.answer) == ("a-second", "b-last", Answer.SLOWER)
 
 
-def test_a_trend_is_a_page_with_two_pictures(found: Trend, tmp_path: Path) -> None:
+def test_a_trend_is_a_page_with_three_pictures(found: Trend, tmp_path: Path) -> None:
     text = write_page(tmp_path, page_of_trend(found)).read_text()
-    assert text.count("<svg") == 2
+    assert text.count("<svg") == 3
     assert "commit b-last is slower than commit a-second: " in text
     assert "1 runs are left out" in text
     assert "2023-11-15 22:13:20 UTC" in text  # the second build's first run

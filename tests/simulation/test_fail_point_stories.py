@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from highwater_chaos.plan import Network
+from highwater_client.committer import OffsetCommitter
+from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.config import PRESETS, Preset, Truncation
 from highwater_core.errors import ErrorCode
@@ -42,6 +44,7 @@ QUICK = {
         "session_timeout_ms": SESSION_TIMEOUT_MS,
         "high_watermark_checkpoint_interval_ms": 1_000,
         "log_flush_interval_ms": 1_000,
+        "offsets_topic_partitions": 1,
     },
     "controller_settings": {"session_timeout_ms": SESSION_TIMEOUT_MS},
 }
@@ -123,6 +126,19 @@ class Armed:
         await self.c.client.create_partitions(ORDERS.topic, 3, 5_000)
         await self.revive()
 
+    async def coordinate(self) -> None:
+        """Have a broker become a group's coordinator, and load its groups."""
+        client = self.c.client
+        recorder = HistoryRecorder(client.runtime.now_ns, "c0")
+        committer = OffsetCommitter(
+            client.runtime, client.transport, client.bootstrap, "g", recorder
+        )
+        self.arm_all(self._action)
+        for _ in range(10):
+            await committer.commit(ORDERS, 1)
+            await self.c.world.sleep(200)
+        await self.revive()
+
 
 TOPIC_WRITES = (FailPoint.BEFORE_TOPIC_WRITE, FailPoint.AFTER_TOPIC_WRITE)
 
@@ -144,6 +160,7 @@ def test_every_seam_is_reached_and_a_wait_there_breaks_no_promise(
         await armed.crash_a_leader()
         await armed.stop_a_leader_and_crash_the_controller()
         await armed.add_partitions()
+        await armed.coordinate()
 
     cluster.run(story)
     asks_no_leader = PRESETS[preset].truncation is Truncation.HIGH_WATERMARK
@@ -160,7 +177,9 @@ def test_nodes_that_die_at_a_seam_lose_nothing(
     async def story(c: Cluster) -> None:
         await c.begin()
         armed = Armed(c, FailPointAction.EXIT, point)
-        if point in BROKER_FAIL_POINTS:
+        if point is FailPoint.BEFORE_GROUP_LOAD:
+            await armed.coordinate()
+        elif point in BROKER_FAIL_POINTS:
             await armed.crash_a_leader()
         elif point in TOPIC_WRITES:
             await armed.add_partitions()

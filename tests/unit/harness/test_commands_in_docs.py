@@ -44,7 +44,7 @@ def problem_of(line: str) -> str | None:
     except ValueError:
         words = line.split()
     found: click.Command = COMMAND  # type: ignore[assignment]
-    options: set[str] = set()
+    options = _options_of(found)
     for word in words[1:]:
         if word.startswith("--"):
             if word.partition("=")[0].rstrip(".,") not in options | {"--help", "--version"}:
@@ -55,12 +55,12 @@ def problem_of(line: str) -> str | None:
             if word not in found.commands:
                 return f"no command {word}"
             found = found.commands[word]
-            options = {
-                name
-                for parameter in found.params
-                for name in (*parameter.opts, *parameter.secondary_opts)
-            }
+            options = _options_of(found)
     return None
+
+
+def _options_of(command: click.Command) -> set[str]:
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
 
 
 @pytest.mark.parametrize(

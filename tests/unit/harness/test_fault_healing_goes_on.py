@@ -75,7 +75,8 @@ def test_an_engine_that_is_silent_about_zookeeper_ends_the_run_with_a_word(
     intents: Any = SimpleNamespace()
     with pytest.MonkeyPatch.context() as patch:
         for name in ("NodeFaults", "FailPointFaults", "FullDisks", "ClusterLinks"):
-            patch.setattr(on_containers, name, lambda *_: SimpleNamespace(may_have_ended=None))
+            double = SimpleNamespace(may_have_ended=None, start_again=None)
+            patch.setattr(on_containers, name, lambda *_, double=double: double)
         faults = ContainerFaults(cluster, intents)
     with pytest.raises(NotProven, match=SAYS):
         faults.get_ready(())
@@ -102,7 +103,7 @@ class Parts:
         return tries
 
 
-PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "node 0", "node 1")
+PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "faulty", "node 0", "node 1")
 
 
 @pytest.mark.parametrize("error", [ReadTimeout("why"), RuntimeError("why")], ids=repr)
@@ -116,7 +117,7 @@ def test_if_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_reported
         faults.apply(f.Kill(name), lambda words: 0)
     problems = faults.heal_all()
     assert parts.tried == list(PARTS)
-    told = {"links": "a", "points": "b", "disks": "c"}
+    told = {"links": "a", "points": "b", "disks": "c", "faulty": "d"}
     kept = {said for name, said in told.items() if name != breaks}
     assert kept <= set(problems)
     (problem,) = set(problems) - kept
@@ -134,8 +135,10 @@ def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
             kill=kill,
             ways_back=lambda: (part("node 0"), part("node 1")),
             may_have_ended=lambda node: None,
+            start_again=None,
         ),
         "FullDisks": SimpleNamespace(end=part("disks", ["c"])),
+        "FaultyDisks": SimpleNamespace(end=part("faulty", ["d"])),
         "ClusterLinks": SimpleNamespace(end=part("renewal"), heal_rest=part("links", ["a"])),
         "FailPointFaults": SimpleNamespace(end=part("points", ["b"])),
     }
@@ -154,7 +157,7 @@ def test_a_start_of_a_node_is_written_before_it_is_made(monkeypatch: pytest.Monk
     done: list[str] = []
     made = {
         "NodeFaults": lambda cluster, start: SimpleNamespace(
-            ways_back=lambda: (partial(start, 3),), may_have_ended=None
+            ways_back=lambda: (partial(start, 3),), may_have_ended=None, start_again=None
         ),
         "FullDisks": lambda *_: SimpleNamespace(end=list),
         "ClusterLinks": lambda *_: SimpleNamespace(
