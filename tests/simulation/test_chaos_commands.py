@@ -114,9 +114,9 @@ def test_results_of_repeated_runs_are_one_document(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_lists_faults_that_its_world_cannot_do(tmp_path: Path) -> None:
-    power = written(short_plan(Step(500, f.ClockJump("broker-0", 1_000))), tmp_path)
-    assert run(power, "--dry-run").exit_code == 0
-    refused = run(power, "--dry-run", "--world", "docker")
+    jump = written(short_plan(Step(500, f.ClockJump("broker-0", 1_000))), tmp_path)
+    assert run(jump, "--dry-run").exit_code == 0
+    refused = run(jump, "--dry-run", "--world", "docker")
     assert refused.exit_code == 2
     assert "unsupported here" in refused.stdout
 
