@@ -19,6 +19,16 @@ from highwater.waiting import NeverHappened
 STACKS_TOLD = pytest.StashKey[dict[str, str]]()
 """Of an item that hung: stacks by run id, from the moment at which its time was over."""
 _OF_PYTEST_TIMEOUT = "Timeout "
+_SIGNAL = signal.SIGUSR2
+"""Not SIGINT, which workers of pytest-xdist ignore, and which Ctrl-C sends too."""
+
+
+class _TimeIsOver(BaseException):
+    """No test catches it, as none catches KeyboardInterrupt."""
+
+
+def _end(number: int, frame: object) -> None:
+    raise _TimeIsOver
 
 
 def is_a_waits_end(error: BaseException) -> bool:
@@ -56,9 +66,10 @@ def ends_when_it_hangs(
         item.stash[STACKS_TOLD] = {each.run_id: own + all_stacks(each) for each in clusters}
         with gate:  # not once the block has ended: it would be the next test's interrupt
             if not is_over.is_set():
-                signal.pthread_kill(main, signal.SIGINT)
+                signal.pthread_kill(main, _SIGNAL)
 
     main = threading.get_ident()
+    before = signal.signal(_SIGNAL, _end)
     watch = threading.Thread(target=interrupt, name="hang", daemon=True)
     watch.start()
     try:
@@ -68,19 +79,21 @@ def ends_when_it_hangs(
             with gate:
                 is_over.set()
             watch.join()
-    except KeyboardInterrupt:
-        if STACKS_TOLD not in item.stash:  # Ctrl-C
-            raise
+            signal.signal(_SIGNAL, before)
+    except _TimeIsOver:
         pytest.fail(f"{_OF_PYTEST_TIMEOUT}(>{after_s:g}s): the test hangs")
 
 
 def say_own_stacks() -> str:
-    """Return the stacks of this process's threads, the most recent call last."""
+    """Return the stacks of this process's threads, the main one's first; last calls last."""
+    main = threading.main_thread().ident
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     said = [
         f"Thread {names.get(ident, ident)} (most recent call last):\n"
         + "".join(traceback.format_stack(frame))
-        for ident, frame in sys._current_frames().items()
+        for ident, frame in sorted(
+            sys._current_frames().items(), key=lambda each: (each[0] != main, each[0])
+        )
         if ident != threading.get_ident()
     ]
     return "--- the test\n" + "".join(said)

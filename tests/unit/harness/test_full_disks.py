@@ -60,8 +60,10 @@ def test_room_is_made_when_the_last_of_several_faults_is_over(
 ) -> None:
     one, other = full.fill(2), full.fill(2)
     assert (one.node, one.proof, told) == (2, "a page more: ENOSPC", [2, 2])
-    assert one.revert() == "filled by another fault still"
-    assert other.revert() == "full until now; the node's trace tells of it 1 times"
+    told_of = "the node's trace tells of it 1 times"
+    assert one.revert() == f"filled by another fault still; {told_of}"
+    assert other.revert() == f"full until now; {told_of}"
+    assert (one.later(), other.later()) == (told_of, told_of)
     assert disks.done == [("fill", 2), ("fill", 2), ("make room", 2)]
     assert full.end() == []
     assert disks.done[3:] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from types import SimpleNamespace
@@ -57,6 +58,19 @@ def test_a_test_that_hangs_fails_and_its_stacks_are_those_of_the_hang(item: Any)
     assert told.startswith("--- the test\nThread MainThread (most recent call last):")
     assert "in wait_for_what_never_comes" in told
     assert told.endswith("--- broker-0\n")
+
+
+def test_a_test_that_hangs_is_ended_where_interrupts_are_ignored(item: Any) -> None:
+    """As in the workers of pytest-xdist."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with (
+            pytest.raises(pytest.fail.Exception, match="the test hangs"),
+            ends_when_it_hangs(item, ONE_CLUSTER, 0.01),
+        ):
+            wait_for_what_never_comes(threading.Event())
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for_what_never_comes(never: threading.Event) -> None:
