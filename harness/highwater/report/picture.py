@@ -1,4 +1,4 @@
-"""Draws a run: acknowledgements a second, leaders, nodes that were down, a partition's offsets."""
+"""Draws a run: acknowledgements a second, leaders, nodes that were down, a partition's lags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import ceil, nan
+from math import ceil, isnan, log1p, nan
 from textwrap import shorten
 from typing import Any
 
@@ -30,7 +30,11 @@ _LIST_COLUMNS, _LISTED_ROW_IN = 2, 0.16
 _BIN_S = 0.1
 _MOST_BINS = 36_000
 _DOWN, _UP, _LEADS = "#d9534f", "#dfe6ee", "#2f6fab"
-_BROKER_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#8e5ea2", "#7f7f7f")
+_LEO_LAG, _HW_LAG = "#b35900", "#f2c48d"
+_LANE_HEIGHT = 0.8
+_LABELS_APART = 0.05
+"""Of the run's length: nearer peaks have one label."""
+_ON_WHITE: Any = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +63,15 @@ def draw(run: RunPicture) -> bytes:
     style |= {"text.parse_math": False}  # a run's texts may have any "$"
     with mpl.rc_context(style):
         figure = Figure(figsize=(12, 8.5 + _list_height_in(run.faults)), layout="constrained")
-        rate, lanes, offsets = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 3))
+        rate, lanes, lags = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2.4, 2.4))
         figure.suptitle(run.title, fontsize=12, x=0.01, ha="left")
         _draw_rate(rate, run)
         _draw_lanes(lanes, run)
-        _draw_offsets(offsets, run)
-        for axes in (rate, lanes, offsets):
+        _draw_lags(lags, run)
+        for axes in (rate, lanes, lags):
             for fault in run.faults:
                 axes.axvline(fault.time_s, color="#444444", linewidth=0.8, linestyle=":")
-        offsets.set_xlabel("seconds from the run's start")
+        lags.set_xlabel("seconds from the run's start")
         if len(run.faults) > _MOST_INLINE:
             _list_faults(figure, run.faults)
         png = io.BytesIO()
@@ -88,7 +92,8 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
     axes.fill_between(times, per_second, step="post", color=_LEADS, alpha=0.75, linewidth=0)
     top = _rate_top(per_second)
     axes.set_ylim(0, top * 1.3)
-    for time_s, rate in _peaks(times, per_second, top * 1.3):
+    peaks = _peaks(times, per_second, top * 1.3)
+    for time_s, rate in _apart(list(peaks), times[-1] * _LABELS_APART):
         text = f"to {rate:,.0f}"
         axes.annotate(text, (time_s + _BIN_S, top * 0.98), fontsize=7, color="#666666")
     axes.set_ylabel("acknowledged\nrecords/s (all partitions)")
@@ -100,6 +105,7 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             xytext=(6, 0),
             textcoords="offset points",
             color="#8c2f2c",
+            bbox=_ON_WHITE,
         )
     for index, fault in enumerate(run.faults):
         said = axes.annotate(
@@ -108,6 +114,7 @@ def _draw_rate(axes: Axes, run: RunPicture) -> None:
             xytext=(4, 0),
             textcoords="offset points",
             va="top",
+            bbox=_ON_WHITE,
         )
         said.set_in_layout(False)  # a text near the end must not shrink the axes
 
@@ -120,6 +127,17 @@ def _peaks(
         if is_cut:
             bars = list(stretch)
             yield bars[-1][0], max(rate for _, rate in bars)
+
+
+def _apart(peaks: Sequence[tuple[float, float]], least_s: float) -> list[tuple[float, float]]:
+    """Return the peaks, and of those that are nearer to each other the highest."""
+    kept: list[tuple[float, float]] = []
+    for time_s, rate in peaks:
+        if kept and time_s - kept[-1][0] < least_s:
+            kept[-1] = (kept[-1][0], max(kept[-1][1], rate))
+        else:
+            kept.append((time_s, rate))
+    return kept
 
 
 def _label(index: int, fault: Fault, count: int) -> str:
@@ -188,27 +206,47 @@ def _lane_colour(look: Look, node_id: int, topic_partition: TopicPartition) -> s
     return _LEADS if leads or (active is not None and active.node_id == node_id) else _UP
 
 
-def _draw_offsets(axes: Axes, run: RunPicture) -> None:
+def _draw_lags(axes: Axes, run: RunPicture) -> None:
+    """Draw a lane for each replica: how far its log end, and high watermark, are behind.
+
+    Offsets themselves grow for the whole run, and lines of them lie upon each other.
+    """
+    series = _lags(run)
+    behind = [lag for lags in series.values() for _, _, lag in lags if not isnan(lag)]
+    scale = log1p(max(1.0, max(behind, default=0.0)))
+    for lane, broker_id in enumerate(sorted(series, reverse=True)):
+        times, log_ends, high_watermarks = zip(*series[broker_id], strict=True)
+        for lags, colour in ((high_watermarks, _HW_LAG), (log_ends, _LEO_LAG)):
+            tops = [lane + _LANE_HEIGHT * log1p(lag) / scale for lag in lags]
+            axes.fill_between(times, lane, tops, step="post", color=colour, linewidth=0)
+        time_s, most = max(
+            zip(times, high_watermarks, strict=True),
+            key=lambda each: -1.0 if isnan(each[1]) else each[1],
+        )
+        if most > 0:
+            at = (time_s, lane + _LANE_HEIGHT * log1p(most) / scale)
+            style: Any = {"fontsize": 7, "color": "#444444", "textcoords": "offset points"}
+            axes.annotate(f"{most:,.0f}", at, xytext=(9, -1), va="top", **style)
+    axes.set_yticks(range(len(series)), [f"broker {each}" for each in sorted(series, reverse=True)])
+    axes.set_ylim(-0.1, max(1, len(series)))
+    for colour, text in ((_LEO_LAG, "log end"), (_HW_LAG, "high watermark")):
+        axes.plot([], [], color=colour, linewidth=6, label=text)
+    axes.set_ylabel(f"records behind the furthest\nlog end of {run.topic_partition} (log scale)")
+    axes.legend(loc="upper center", ncols=2, frameon=False, bbox_to_anchor=(0.5, 1.16))
+
+
+def _lags(run: RunPicture) -> dict[int, list[tuple[float, float, float]]]:
+    """Return for each broker (time, lag of its log end, lag of its high watermark), in records.
+
+    A broker that does not answer has no lag then: nan.
+    """
     series: dict[int, list[tuple[float, float, float]]] = {}
     for look in run.looks:
         replicas = replicas_of(look, run.topic_partition)
+        furthest = max((each.log_end_offset for each in replicas.values()), default=0)
         for broker_id in sorted(series.keys() | replicas.keys()):
             replica = replicas.get(broker_id)
-            # A broker that does not answer leaves a gap in its lines.
             ends = (replica.log_end_offset, replica.high_watermark) if replica else (nan, nan)
-            series.setdefault(broker_id, []).append((look.time_ns / 1e9, *ends))
-    for index, broker_id in enumerate(sorted(series)):
-        colour = _BROKER_COLOURS[index % len(_BROKER_COLOURS)]
-        times, log_ends, high_watermarks = zip(*series[broker_id], strict=True)
-        axes.plot(times, log_ends, color=colour, label=f"broker {broker_id} LEO", linewidth=1.4)
-        axes.plot(
-            times,
-            high_watermarks,
-            color=colour,
-            linestyle="--",
-            label=f"broker {broker_id} HW",
-            linewidth=1.0,
-        )
-    axes.set_ylabel(f"offset in {run.topic_partition}")
-    if series:
-        axes.legend(loc="upper left", ncols=3, frameon=False)
+            lags = furthest - ends[0], furthest - ends[1]
+            series.setdefault(broker_id, []).append((look.time_ns / 1e9, *lags))
+    return series

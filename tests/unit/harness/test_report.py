@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,7 +11,7 @@ import pytest
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.page import Again, junit_xml, write_report
-from highwater.report.picture import Fault, RunPicture, _peaks, draw
+from highwater.report.picture import Fault, RunPicture, _apart, _lags, _peaks, draw
 from highwater.report.timeline import timeline_of
 from highwater.report.timeline_drawing import draw_timeline
 from highwater.run_folder import RunFolder
@@ -20,6 +21,7 @@ from highwater_checker.looks import Look
 from highwater_checker.run_folder.evidence import read_evidence
 from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.ids import TopicPartition
+from tests.support.evidence_makers import AT, look, replica
 
 AGAIN = Again("runs/run-1", False, 7, "fenced", "", "0123456")
 
@@ -104,3 +106,19 @@ def test_a_picture_of_impossible_times_is_drawn(time_ns: int) -> None:
 def test_bars_beyond_the_picture_that_stand_side_by_side_have_one_number() -> None:
     rates = [1.0, 9.0, 12.0, 1.0, 8.0]
     assert list(_peaks([0.0, 1.0, 2.0, 3.0, 4.0], rates, 5.0)) == [(2.0, 12.0), (4.0, 8.0)]
+
+
+def test_of_peaks_that_are_near_each_other_the_highest_is_named() -> None:
+    assert _apart([(1.0, 5.0), (1.4, 9.0), (3.0, 2.0)], 0.5) == [(1.0, 9.0), (3.0, 2.0)]
+    assert _apart([], 0.5) == []
+
+
+def test_lags_are_counted_from_the_furthest_log_end_and_a_silent_broker_has_none() -> None:
+    looks = (
+        look(1, replica("leader", 8, 10), replica("follower", 7, 7)),
+        look(2, replica("leader", 12, 12), None),
+    )
+    lags = _lags(RunPicture("t", AT, looks, (), (), ()))
+    assert lags[0] == [(1e-9, 0, 2), (2e-9, 0, 0)]
+    assert lags[1][0] == (1e-9, 3, 3)
+    assert all(map(isnan, lags[1][1][1:]))
