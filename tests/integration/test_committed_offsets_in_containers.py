@@ -18,7 +18,6 @@ from highwater_wire.kafka.messages import FindCoordinatorRequest
 from tests.integration.conftest import under_presets
 from tests.support.kafka_commands import (
     CONSOLE_CONSUMER,
-    CONSUMER_GROUPS,
     OFFSETS_FORMATTER,
     KafkaCommands,
 )
@@ -117,9 +116,7 @@ def test_apache_kafkas_tools_read_groups_and_their_records(
         lambda: coordinator_of(steady, group, 0) is not None, within=WITHIN_S, what="a coordinator"
     )
     commit(steady, group, topic, 7)
-    described = kafka_commands.run(
-        CONSUMER_GROUPS, steady.bootstrap, "--describe", "--group", group
-    )
+    described = kafka_commands.of_groups(steady.bootstrap, "--describe", "--group", group)
     rows = [line.split() for line in described.splitlines() if line.startswith(group)]
     assert [row[:4] for row in rows] == [[group, topic, "0", "7"]]
     key = {"group": group, "topic": topic, "partition": 0}

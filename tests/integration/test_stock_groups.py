@@ -18,7 +18,7 @@ from highwater.waiting import eventually
 from highwater_core.config import Preset
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from tests.integration.conftest import under_presets
-from tests.support.kafka_commands import CONSOLE_CONSUMER, CONSUMER_GROUPS, KafkaCommands
+from tests.support.kafka_commands import CONSOLE_CONSUMER, KafkaCommands
 
 pytestmark = pytest.mark.docker
 
@@ -256,7 +256,7 @@ def test_kafkas_own_consumer_and_its_tool_for_groups(
     assert sorted(map(int, read.split())) == list(range(RECORDS))
 
     def tool(*arguments: str) -> list[list[str]]:
-        told = kafka_commands.run(CONSUMER_GROUPS, steady.bootstrap, *arguments)
+        told = kafka_commands.of_groups(steady.bootstrap, *arguments)
         return [line.split() for line in told.splitlines()]
 
     assert [group, "Empty"] in tool("--list", "--state", "Empty")

@@ -27,6 +27,10 @@ class KafkaCommands:
 
     class_path: str
 
+    def of_groups(self, bootstrap: str, *arguments: str) -> str:
+        """Run the command for groups. Its own patience, 5 s, is too short on a busy machine."""
+        return self.run(CONSUMER_GROUPS, bootstrap, "--timeout", "60000", *arguments)
+
     def run(self, main: str, bootstrap: str, *arguments: str) -> str:
         """Run the command, which must succeed, and return its standard output."""
         done = subprocess.run(
