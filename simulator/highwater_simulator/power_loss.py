@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from highwater_core.common_prefix import common_prefix_bytes
 from highwater_core.ports import Rng
 from highwater_simulator.disk_tree import FileNode, FolderNode
 
@@ -113,20 +114,9 @@ def _losses(
 
 
 def _loss_of_content(path: str, content: bytes, found: bytearray) -> Loss:
-    kept_size = _common_prefix_bytes(content, found)
+    kept_size = common_prefix_bytes(content, found)
     if len(found) > len(content):
         what = "truncation undone"
     else:
         what = "cut" if kept_size == len(found) else "torn"
     return Loss(path, kept_size, len(content) - kept_size, what)
-
-
-def _common_prefix_bytes(one: bytes, other: bytearray) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -28,6 +28,7 @@ from highwater_adapters.faulty_disk.durable import (
     store_of,
 )
 from highwater_adapters.faulty_disk.tree import Entry, Tree
+from highwater_core.common_prefix import common_prefix_bytes
 
 MOST_TOLD = 20
 
@@ -67,10 +68,7 @@ def loss_of(path: str, before: bytes | None, after: bytes | None) -> Loss | None
         return Loss(path, len(after or b""), 0, "name is back")
     if after is None:
         return Loss(path, 0, len(before), "name gone")
-    kept = next(
-        (at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]),
-        min(len(before), len(after)),
-    )
+    kept = common_prefix_bytes(before, after)
     if len(after) > len(before):
         what = "truncation undone"
     else:

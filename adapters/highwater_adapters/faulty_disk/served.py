@@ -23,7 +23,6 @@ _NOW_GONE = (errno.ENOENT, errno.EINTR, errno.EAGAIN)
 """Errors of reading /dev/fuse after which the next read may succeed."""
 _MODE, _SIZE, _HANDLE = 1, 8, 1 << 6
 """Flags of SETATTR: the fields that are to be set."""
-_FOLDER_BITS = os.O_RDONLY | os.O_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
