@@ -22,8 +22,8 @@ from highwater.cluster.container_files import put_file
 from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, FAULTY_DISK
 from highwater.faults.disks import on_mount
 from highwater.faults.disks.node_files import newest_trace, read_node_file
+from highwater.faults.disks.volumes import ask_beside
 from highwater.faults.done import Done, NotDone, prove
-from highwater.faults.helpers import run_helper
 from highwater.faults.stopping import are_stopped, process_states
 from highwater.waiting import eventually
 from highwater_chaos.faults import DiskOperation
@@ -80,26 +80,9 @@ def lose_unsynced(cluster: Cluster, node: int) -> str:
         APIError: the engine refused.
     """
     prove(has_faulty_disk(cluster, node), _no_such_disk(node))
-    about = cluster.engine.api.inspect_container(cluster.container_name(node))
-    places = {
-        mount["Name"]: {"bind": mount["Destination"], "mode": "rw"}
-        for mount in about["Mounts"]
-        if mount["Type"] == "volume"
-    }
     seed = secrets.token_hex(4)
-    code, said, errors = run_helper(
-        cluster.engine,
-        about["Image"],
-        ["python", "-m", f"{FAULTY_DISK}.loss", DISK_FOLDER, seed],
-        cluster.labels,
-        volumes=places,
-        network_mode="none",
-    )
-    try:
-        lost = msgspec.json.decode(said, type=_Lost)
-    except msgspec.DecodeError as error:
-        what = f"the power loss of node {node} ended with {code}: {errors[-300:]!r}"
-        raise NotDone(what) from error
+    command = ["python", "-m", f"{FAULTY_DISK}.loss", DISK_FOLDER, seed]
+    lost = ask_beside(cluster, node, _Lost, command, "the power loss")
     first = ", ".join(f"{each['path']} {each['what']}" for each in lost.losses[:3])
     words = f"{lost.lost_bytes} unsynced bytes of {lost.files} files lost (seed {seed})"
     return f"{words}: {first}" if first else words

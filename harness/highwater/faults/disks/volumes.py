@@ -6,6 +6,7 @@ starts are the harness's evidence. They lie outside the folder and stay, as in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -200,6 +201,27 @@ def _owner(cluster: Cluster, node: int, folder: str) -> str:
 
 
 def _ask(cluster: Cluster, node: int, report: type[R], user: str = "", **task: object) -> R:
+    told = msgspec.json.encode({"folder": DISK_FOLDER, **task}).decode()
+    command = ["python3", "-c", _PROGRAM, told]
+    return ask_beside(cluster, node, report, command, f"{task['do']} on the disk", user)
+
+
+def ask_beside(
+    cluster: Cluster,
+    node: int,
+    report: type[R],
+    command: Sequence[str],
+    what: str,
+    user: str = "",
+) -> R:
+    """Run a command of the node's image on the node's volumes, and return its report.
+
+    what: the work, in words. user: "" is the image's.
+
+    Raises:
+        NotDone: it wrote no report.
+        APIError: the engine refused.
+    """
     about = cluster.engine.api.inspect_container(cluster.container_name(node))
     places = {
         mount["Name"]: {"bind": mount["Destination"], "mode": "rw"}
@@ -209,7 +231,7 @@ def _ask(cluster: Cluster, node: int, report: type[R], user: str = "", **task: o
     code, said, errors = run_helper(
         cluster.engine,
         about["Image"],
-        ["python3", "-c", _PROGRAM, msgspec.json.encode({"folder": DISK_FOLDER, **task}).decode()],
+        command,
         cluster.labels,
         volumes=places,
         network_mode="none",
@@ -218,5 +240,4 @@ def _ask(cluster: Cluster, node: int, report: type[R], user: str = "", **task: o
     try:
         return msgspec.json.decode(said, type=report)
     except msgspec.DecodeError as error:
-        what = f"{task['do']} on the disk of node {node} ended with {code}: {errors[-300:]!r}"
-        raise NotDone(what) from error
+        raise NotDone(f"{what} of node {node} ended with {code}: {errors[-300:]!r}") from error
