@@ -62,8 +62,8 @@ def replicas_were_read(
     return Requirement(
         "every replica of every partition was read",
         not not_read,
-        f"{sum(at in read for at in expected)} partitions were, of {len(expected)} promised; "
-        f"not read: {not_read}",
+        f"{sum(at in read for at in expected)} of {len(expected)} promised partitions were read"
+        + (f"; not read: {', '.join(not_read)}" if not_read else ""),
     )
 
 
@@ -74,7 +74,8 @@ def replicas_were_in_sync(lagging: Sequence[str]) -> Requirement:
 
     lagging: those that were not.
     """
-    return Requirement(IN_SYNC, not lagging, f"not in it: {list(lagging)}")
+    detail = f"not in it: {', '.join(lagging)}" if lagging else ""
+    return Requirement(IN_SYNC, not lagging, detail)
 
 
 def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Iterator[Requirement]:
@@ -87,12 +88,14 @@ def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Ite
     """
     if promises.only_in_sync:
         not_asked = max(0, node_count - len(final_look.nodes))
-        detail = f"{not_asked} were not"
+        detail = f"{not_asked} of {node_count} were not" if not_asked else ""
         yield Requirement("every node was asked at the end", not not_asked, detail)
         return
     silent = [node for node, each in sorted(final_look.nodes.items()) if each is None]
     missing = max(0, node_count - len(final_look.nodes))
-    detail = f"nodes {silent} did not" + (f", and {missing} were not asked" if missing else "")
+    told = [f"nodes {silent} did not"] if silent else []
+    told += [f"{missing} of {node_count} were not asked"] if missing else []
+    detail = ", and ".join(told)
     yield Requirement("every node answered at the end", not silent and not missing, detail)
 
 

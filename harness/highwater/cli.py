@@ -22,7 +22,7 @@ import typer.main
 from highwater import commands
 from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
 from highwater.option_variables import read_variables
-from highwater.typed_words import COMPLETE_VARIABLE, typed_words
+from highwater.typed_words import typed_words
 from highwater_core.check import BugFound
 
 CANNOT_EXIT_CODE = 2
@@ -52,25 +52,16 @@ def _app_without_commands() -> typer.Typer:
 
 
 def make_names_app() -> typer.Typer:
-    """Return the application with all commands' names, and nothing behind them: quick to have."""
+    """Return the application that lists all commands: no command's imports are waited for."""
     app = _app_without_commands()
-    for name in commands.command_names():
-        app.command(name)(lambda: None)
+    commands.add_names(app)
     return app
 
 
-def make_command(words: Sequence[str], *, is_completing: bool = False) -> Any:
-    """Return the command line with what these words need, and with variables for options.
-
-    is_completing: a shell asks what may come behind the words; they are not to be run.
-    """
+def make_command(words: Sequence[str]) -> Any:
+    """Return the command line with what these words need, and with variables for options."""
     wanted = next((word for word in words if not word.startswith("-")), "")
-    if wanted in commands.command_names():
-        app = make_app(wanted)
-    elif is_completing or (words and "--help" not in words):
-        app = make_names_app()
-    else:
-        app = make_app()
+    app = make_app(wanted) if wanted in commands.command_names() else make_names_app()
     command = typer.main.get_command(app)
     read_variables(command, os.environ)
     return command
@@ -80,8 +71,7 @@ def main() -> None:
     """Run the command line and exit with its code."""
     signal.signal(signal.SIGTERM, _leave)
     try:
-        is_completing = bool(os.environ.get(COMPLETE_VARIABLE))
-        make_command(typed_words(sys.argv, os.environ), is_completing=is_completing)()
+        make_command(typed_words(sys.argv, os.environ))()
     except HarnessError as error:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)

@@ -42,7 +42,7 @@ def test_exceptions_are_reported_and_never_read_as_a_failed_verdict(
     def fails() -> None:
         raise raised
 
-    monkeypatch.setattr(cli, "make_command", lambda words, is_completing: fails)
+    monkeypatch.setattr(cli, "make_command", lambda words: fails)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == code

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
 from docker.errors import DockerException
 
-from highwater import commands
-from highwater.cli import make_app
+from highwater.cli import make_app, make_names_app
 from highwater.cluster import names_up
 from highwater.typed_words import typed_words
 
@@ -42,29 +43,35 @@ def test_words_that_are_still_being_typed_name_no_command(
     assert typed_words(["highwater", "up", "--json"], environment) == words
 
 
-def test_the_names_that_are_offered_without_a_command_are_those_of_the_commands() -> None:
-    command = typer.main.get_command(make_app())
-    assert commands.command_names() == sorted(getattr(command, "commands"))  # noqa: B009
+def test_every_command_is_listed_with_the_first_sentence_of_its_help() -> None:
+    def helps(app: typer.Typer) -> dict[str, str]:
+        below: dict[str, Any] = getattr(typer.main.get_command(app), "commands")  # noqa: B009
+        return {name: command.get_short_help_str(limit=200) for name, command in below.items()}
+
+    assert helps(make_names_app()) == helps(make_app())
 
 
 @pytest.mark.parametrize(
     ("arguments", "environment", "says"),
     [
         (["--version"], {}, f"highwater {metadata.version('highwater')}"),
+        ([], {}, "Kill the leader and the active controller"),
+        (["--help"], {}, "Kill the leader and the active controller"),
         (
             [],
             ASKED_BY_BASH | {"COMP_WORDS": "highwater\nre", "COMP_CWORD": "1"},
             "reassign\nreport\nreproduce",
         ),
     ],
-    ids=["version", "completing"],
+    ids=["version", "nothing", "help", "completing"],
 )
 def test_no_command_is_loaded_where_none_is_named(
     arguments: list[str], environment: dict[str, str], says: str
 ) -> None:
     done = run([sys.executable, "-X", "importtime", "-c", CALL, *arguments], environment)
-    assert [line for line in done.stderr.splitlines() if "highwater.commands." in line] == []
-    assert done.stdout.strip() == says
+    loaded = re.findall(r"highwater\.commands\.(\w+)", done.stderr)
+    assert loaded == ["listed"]
+    assert says in done.stdout
 
 
 CALL = "import sys; from highwater.cli import main; sys.argv[0] = 'highwater'; main()"
