@@ -27,7 +27,7 @@ FUZZ_ARGS ?=
 MUTATE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-pipeline engine images wheel demo test test-full lint unit clean
+.PHONY: help setup setup-pipeline engine images wheel demo test test-full test-oldest lint unit clean
 .PHONY: docs fuzz mutate clients client-suites
 .PHONY: bench bench-groups bench-simulator bench-faults bench-kafka bench-pipeline bench-hostile bench-scale
 
@@ -109,6 +109,18 @@ test-full: ## Likewise, with the full matrix in containers and more schedules.
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
 	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)
+
+OLDEST := .venv-oldest/bin/python
+
+# Deprecations are of newer libraries beside old ones. kafka-python's internals are the tests' own.
+test-oldest: setup ## Run the harness's and the checker's unit tests with the oldest libraries that a user may have.
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-oldest
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct -r pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(OLDEST) editables hatchling hypothesis prometheus-client \
+	  pytest pytest-timeout pytest-xdist pyyaml
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --no-build-isolation --no-deps -e .
+	$(OLDEST) -m pytest -m "not docker" -o filterwarnings=default $(PYTEST_ARGS) tests/unit/adapters \
+	  tests/unit/checker tests/unit/harness tests/unit/wire/test_control_codec.py
 
 fuzz: setup ## Feed nodes hostile input for FUZZ_MINUTES; goes on where it was stopped.
 	$(BIN)/python -m tests.fuzz run --minutes $(FUZZ_MINUTES) --jobs $(JOBS) $(FUZZ_ARGS)

@@ -29,6 +29,20 @@ _small = st.integers(0, 3)
 
 
 @st.composite
+def equal_logs(draw: st.DrawFn, topic: str, partition: int) -> list[ReplicaLog]:
+    """Draw a partition's replicas with the same batches, all of them committed."""
+    batches: list[Batch] = []
+    for values in draw(st.lists(st.lists(st.sampled_from(VALUES), min_size=1), max_size=4)):
+        base_offset = batches[-1].next_offset if batches else 0
+        batches.append(batch(base_offset, *values[:3], leader_epoch=0))
+    high_watermark = batches[-1].next_offset if batches else 0
+    return [
+        ReplicaLog(broker, topic, partition, tuple(batches), high_watermark, 0)
+        for broker in range(draw(_small))
+    ]
+
+
+@st.composite
 def logs(draw: st.DrawFn, topic: str, partition: int) -> list[ReplicaLog]:
     """Draw a partition's replicas: the same batches, some of them changed on some replicas."""
     held = draw(st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3), max_size=4))
@@ -59,8 +73,13 @@ def logs(draw: st.DrawFn, topic: str, partition: int) -> list[ReplicaLog]:
 
 
 @st.composite
-def histories(draw: st.DrawFn, replicas: Sequence[ReplicaLog]) -> list[HistoryEvent]:
-    """Draw sends and reads; most are answered with an offset where a replica has the record."""
+def histories(
+    draw: st.DrawFn, replicas: Sequence[ReplicaLog], is_sound: bool
+) -> list[HistoryEvent]:
+    """Draw sends and reads; most are answered with an offset where a replica has the record.
+
+    is_sound: all are, where there is a record.
+    """
     places = [
         (each.topic, each.partition, offset, (value or b"").decode())
         for each in replicas
@@ -73,7 +92,8 @@ def histories(draw: st.DrawFn, replicas: Sequence[ReplicaLog]) -> list[HistoryEv
         st.integers(-1, 6),
         st.sampled_from(VALUES),
     )
-    place = st.one_of(st.sampled_from(places), strange) if places else strange
+    stored = st.sampled_from(places) if places else strange
+    place = stored if is_sound else st.one_of(stored, strange)
     events: list[HistoryEvent] = []
     begun_ns = 0
     for number in range(draw(st.integers(0, 8))):
@@ -98,12 +118,14 @@ def histories(draw: st.DrawFn, replicas: Sequence[ReplicaLog]) -> list[HistoryEv
 
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
-    """Draw a run without a name."""
-    replicas = [each for place in PARTITIONS for each in draw(logs(*place))]
+    """Draw a run without a name. A third of them has nothing wrong in its logs."""
+    is_sound = draw(st.sampled_from([False, False, True]))
+    kind = equal_logs if is_sound else logs
+    replicas = [each for place in PARTITIONS for each in draw(kind(*place))]
     damaged = [Damaged("u", 1, 0, "torn batch at byte 0")] if draw(_small) == 0 else []
     return Run(
         "",
-        draw(histories(replicas)),
+        draw(histories(replicas, is_sound)),
         ACKS,
         MAX_IN_FLIGHT,
         replicas=replicas,

@@ -336,6 +336,7 @@ def test_a_file_from_before_a_column_came_reads_as_null_there(
     rows = parquet.read_table(file)
     last = list(RUNS.columns)[-1]
     parquet.write_table(rows.drop_columns([last, "topics"]), file)
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # Spark's jobs wrote the old file's
     by_each = [
         rows_in(spark, store, ["clean"], are_small=each)[RUNS.name] for each in (True, False)
     ]

@@ -344,6 +344,24 @@ def test_of_faults_that_are_asked_for_together_one_that_fails_does_not_take_the_
     assert [fault.name for fault in links.active] == ["1"]
 
 
+def test_a_fault_is_healed_though_its_node_goes_down_while_the_helpers_begin() -> None:
+    up = [0, 1, 2]
+    namespaces, links = make(up)
+    links.apply(cut("1", 1))
+    works = namespaces.run
+
+    def is_killed_in_the_middle(tasks: Mapping[int, Task]) -> dict[int, Report]:
+        if 1 in up and 1 in tasks:
+            up.remove(1)
+        if not set(tasks) <= set(up):
+            raise NotInNamespace("broker-1: cannot join network of a non running container")
+        return works(tasks)
+
+    namespaces.run = is_killed_in_the_middle  # type: ignore[method-assign]
+    links.heal("1")
+    assert (up, links.active) == ([0, 2], ())
+
+
 def test_trying_out_with_queues_begins_one_at_each_node_that_runs_and_leaves_none() -> None:
     namespaces, links = make([0, 2])
     links.try_out()

@@ -47,6 +47,8 @@ RECENT_STARTS = 4
 TICK_NS = 10_000_000
 """The kernel counts timeouts in ticks, of 10 ms at most (CONFIG_HZ=100)."""
 LONGEST_LEAD_NS = 5_000_000_000
+HEALING_TRIES = 3
+"""How often the rules of a fault are taken back where a node goes down or up meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +243,11 @@ class LinkFaults:
             raise request.outcome
         return request.outcome
 
-    def _do_together(self, requests: Sequence[_Request]) -> None:
-        """Do all requests in one change, or one by one where a node cannot be reached."""
+    def _do_together(self, requests: Sequence[_Request], tries: int = HEALING_TRIES) -> None:
+        """Do all requests in one change, or one by one where a node cannot be reached.
+
+        A node may go down, or come up, while helpers begin: healing is then tried again.
+        """
         were = dict(self._active)
         try:
             self._do(requests)
@@ -253,8 +258,12 @@ class LinkFaults:
                 for each in requests:
                     self._do_together([each])
                 return
-            self._active.pop(requests[0].fault.name, None)
-            requests[0].outcome = error
+            (request,) = requests
+            if request.heals and tries > 1:
+                self._do_together(requests, tries - 1)
+                return
+            self._active.pop(request.fault.name, None)
+            request.outcome = error
         except Exception as error:  # noqa: BLE001 (raised in the thread of each who asked)
             for each in requests:
                 each.outcome = error

@@ -29,6 +29,7 @@ QUEUE_ADDRESS = "\0highwater-queue"
 SENT_WITHIN_NS = 4_000_000
 """Must be less than the time around a change that proof.py leaves out (SETTLE_NS)."""
 QUEUE_WITHIN_NS = 10_000_000_000
+ANSWER_WITHIN_S = 5.0
 
 
 def main(task: dict[str, Any]) -> dict[str, Any]:
@@ -120,22 +121,29 @@ class _Change:
     def _tell(self) -> str:
         """Send the queue its effects; return its error, "" when there is none.
 
-        Where there are no effects and the queue has ended, nothing is sent.
+        A queue that has ended, also in this moment, has no effects any more.
         """
         if self._queue is None and not self._told:
             return ""
         if self._queue is None:
             return f"no packet queue listens within {QUEUE_WITHIN_NS // 1_000_000_000} s"
         self.report["told_ns"] = time.monotonic_ns()
-        with self._queue:
-            self._queue.send(json.dumps(self._told).encode())
-            answer = self._queue.recv(DATAGRAM_BYTES)
-        return str(json.loads(answer)["error"]) if answer else "the packet queue ended"
+        try:
+            with self._queue:
+                self._queue.send(json.dumps(self._told).encode())
+                answer = self._queue.recv(DATAGRAM_BYTES)
+        except TimeoutError:
+            return f"the packet queue did not answer within {ANSWER_WITHIN_S:g} s"
+        except ConnectionError:
+            answer = b""
+        if answer:
+            return str(json.loads(answer)["error"])
+        return "the packet queue ended" if self._told else ""
 
 
 def _connect_to_queue() -> socket.socket | None:
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    opened.settimeout(5)
+    opened.settimeout(ANSWER_WITHIN_S)
     try:
         opened.connect(QUEUE_ADDRESS)
     except ConnectionRefusedError:
