@@ -67,6 +67,8 @@ def write_stage(system: CiSystem, folder: Path, *, force: bool) -> Written:
         HarnessError: another file is there and force is not given, or it cannot be written.
     """
     file, text = place_of(system, folder), template_of(system)
+    if file.is_dir():
+        raise HarnessError(f"{file} is a folder; the stage's file has its place")
     try:
         is_new = not file.is_file() or file.read_bytes() != text.encode()
         if is_new:

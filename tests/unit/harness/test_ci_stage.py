@@ -122,3 +122,11 @@ def test_the_page_shows_the_template() -> None:
     assert f"```yaml\n{template_of(CiSystem.GITHUB)}```" in page
     for name in ("github.yml", "gitlab.yml", "Jenkinsfile"):
         assert f"(../../harness/highwater/ci_stage/templates/{name})" in page
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_in_the_files_place_is_told_and_stays(project: Path, force: bool) -> None:
+    (project / "Jenkinsfile").mkdir()
+    with pytest.raises(HarnessError, match="Jenkinsfile is a folder"):
+        write_stage(CiSystem.JENKINS, project, force=force)
+    assert (project / "Jenkinsfile").is_dir()
