@@ -147,8 +147,10 @@ async function admin() {
   await end(asked);
 }
 
+// A refusal needs no patience: its tries at a dead broker would take minutes.
 async function transactional() {
-  const producer = kafka.producer({ transactionalId: groupId, maxInFlightRequests: 1, idempotent: true });
+  const hasty = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.WARN });
+  const producer = hasty.producer({ transactionalId: groupId, maxInFlightRequests: 1, idempotent: true });
   try {
     await producer.connect();
     await producer.transaction();
