@@ -283,10 +283,18 @@ def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
     ]
     told = [("from", "@begin{0.00} s"), ("acknowledged", "@acknowledged{0,0}/s")]
     _hover(made, both[:1], [*told, ("failed", "@failed{0,0}/s")])
-    made.yaxis.axis_label = "records/s"
-    made.y_range.start = 0
+    _count(made, "records/s")
     _legend(made)
     return made
+
+
+def _count(made: Figure, what: str) -> None:
+    """Make the vertical axis one of numbers from 0 on, as 20,000."""
+    from bokeh.models import NumeralTickFormatter
+
+    made.yaxis.axis_label = what
+    made.yaxis.formatter = NumeralTickFormatter(format="0,0[.]0")
+    made.y_range.start = 0
 
 
 def _latencies(bins: Sequence[Bin], time: Range1d) -> Figure:
@@ -345,8 +353,7 @@ def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
                 ("high watermark behind", "@high_watermark{0,0}"),
             ],
         )
-    made.yaxis.axis_label = "records"
-    made.y_range.start = 0
+    _count(made, "records")
     if lags:
         _legend(made)
     return made

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from highwater_checker.history import HistoryEvent, sends_of
-from highwater_client.producer import Producer
+from highwater_client.producer import MOST_BURSTS, Producer
 from highwater_client.settings import ProducerSettings
 from highwater_core.errors import ErrorCode
 from highwater_simulator.rng import SeededRng
@@ -77,6 +77,59 @@ def test_every_record_has_its_outcome_once_the_producer_has_ended(brokers: Any, 
         assert sorted(ended) == invoked
 
     run(story())
+
+
+class LateRuntime:
+    """Its clock goes on by a millisecond at every look: a machine that cannot keep the rate."""
+
+    def __init__(self) -> None:
+        self.looks = self.waits = 0
+        self.is_stopped = False
+
+    def now_ns(self) -> int:
+        self.looks += 1
+        assert self.looks < 50 * MOST_BURSTS, "nothing else ever runs"
+        return self.looks * 1_000_000
+
+    def is_set(self) -> bool:
+        return self.is_stopped
+
+    async def wait(self, timeout_ms: int) -> bool:
+        self.waits += 1
+        self.is_stopped = self.waits == 3
+        return self.is_stopped
+
+
+class Sends:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def send(self, topic: str, partition: int, value: str, *, key: str) -> None:
+        self.count += 1
+
+    async def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_producer_that_cannot_keep_its_rate_lets_others_run(brokers: Any, run: Any) -> None:
+    late, sends = LateRuntime(), Sends()
+
+    async def story() -> None:
+        runtime, transport = brokers.client("p0")
+        settings = ProducerSettings("t", rate_per_s=1_000_000)
+        producer: Any = Producer(
+            runtime, transport, brokers.bootstrap, settings, SeededRng(1, "p0")
+        )
+        producer._runtime = producer._stopping = late
+        producer._sender = sends
+        await producer.run()
+
+    run(story())
+    assert late.waits == 3
+    assert sends.count >= 2 * MOST_BURSTS
 
 
 def test_one_seed_gives_one_load(brokers: Any, run: Any) -> None:

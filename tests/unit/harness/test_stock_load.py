@@ -13,7 +13,7 @@ from highwater.runs.stock.clients import NeverSent, OnDone, Read
 from highwater.runs.stock.libraries import ClientKind, differences_of
 from highwater.runs.stock.reading import ReadingThread
 from highwater.runs.stock.recording import ClientHistory
-from highwater.runs.stock.writing import WritingThread
+from highwater.runs.stock.writing import MOST_AT_ONCE, WritingThread
 from highwater.waiting import eventually
 from highwater_chaos.plan import Group, Plan, Producer, Workload
 from highwater_checker.history import HistoryEvent, OperationType
@@ -39,7 +39,7 @@ class Broker:
         else:
             on_done(len(self.values) - 1, "")
 
-    def work(self) -> None:
+    def work(self, within_s: float) -> None:
         pass
 
     def finish(self, within_s: float) -> None:
@@ -89,6 +89,39 @@ def test_every_send_has_its_outcome_by_the_error_table(tmp_path: Path) -> None:
         "_QUEUE_FULL": OperationType.FAIL,
     }
     assert {event.tries for event in events} == {0}
+
+
+class LateBroker(Broker):
+    """Outcomes come when the client is let to work, as librdkafka's do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[OnDone] = []
+        self.most_due = 0
+        self.outcomes = 0
+
+    def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
+        self.sends += 1
+        self.due.append(on_done)
+        self.most_due = max(self.most_due, len(self.due))
+
+    def work(self, within_s: float) -> None:
+        self.outcomes += len(self.due)
+        for on_done in self.due:
+            on_done(0, "")
+        self.due = []
+
+
+def test_outcomes_do_not_wait_for_a_client_that_cannot_keep_its_rate(tmp_path: Path) -> None:
+    broker = LateBroker()
+    history = ClientHistory(tmp_path, "p0", 0)
+    writing = WritingThread("p0", broker, Producer(rate_per_s=1_000_000_000), 1, history)
+    writing.start()
+    eventually(lambda: broker.outcomes >= 3 * MOST_AT_ONCE, within=WITHIN_S, what="outcomes")
+    writing.stop()
+    assert writing.ended() == ""
+    history.close()
+    assert broker.most_due == MOST_AT_ONCE
 
 
 def test_a_library_that_may_not_retry_sends_once_and_acks_0_says_nothing(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ class StockProducer(Protocol):
             NeverSent: the client refused it; on_done is not called.
         """
 
-    def work(self) -> None:
-        """Let the client call on_done for finished records; takes some milliseconds at most."""
+    def work(self, within_s: float) -> None:
+        """Let the client call on_done for finished records; wait so long for the first of them."""
 
     def finish(self, within_s: float) -> None:
         """Return once every record has its outcome, or after that time."""

@@ -23,7 +23,6 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "log_level": 0,
 }
 """Settings of a client that notices a failover quickly; a user's own may differ."""
-WORK_S = 0.005
 END_OFFSET_WITHIN_S = 2.0
 _MOST_READ = 500
 _WITHOUT_END = 2_147_483_647
@@ -81,8 +80,8 @@ class ConfluentProducer:
         except KafkaException as error:
             raise NeverSent(error.args[0].name()) from error
 
-    def work(self) -> None:
-        self._producer.poll(WORK_S)
+    def work(self, within_s: float) -> None:
+        self._producer.poll(within_s)
 
     def finish(self, within_s: float) -> None:
         self._producer.flush(within_s)

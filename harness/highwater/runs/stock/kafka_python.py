@@ -16,7 +16,6 @@ with warnings.catch_warnings():
     import kafka
     from kafka.errors import KafkaError
 
-WORK_S = 0.005
 _BLOCK_MS = 2_000
 _COMMON: dict[str, Any] = {
     "reconnect_backoff_ms": 20,
@@ -73,8 +72,8 @@ class KafkaPythonProducer:
         future.add_callback(lambda metadata: on_done(metadata.offset, ""))
         future.add_errback(lambda error: on_done(-1, type(error).__name__))
 
-    def work(self) -> None:
-        time.sleep(WORK_S)  # the library works in its own thread
+    def work(self, within_s: float) -> None:
+        time.sleep(within_s)  # the library works in its own thread
 
     def finish(self, within_s: float) -> None:
         self._producer.close(timeout=within_s)
