@@ -110,6 +110,9 @@ class NodeSettings(Protocol):
         """Empty: trace/<incarnation>.jsonl below the data folder."""
         ...
 
+    @property
+    def trace_part_bytes(self) -> int: ...
+
 
 class Node(Protocol):
     """This module's interface to a node."""
@@ -171,7 +174,7 @@ async def _run(
     folder = Path(settings.data_folder)
     (folder / "data").mkdir(exist_ok=True)
     default_trace = folder / "trace" / f"{settings.incarnation}.jsonl"
-    sink = TraceSink(Path(settings.trace_path or default_trace))
+    sink = TraceSink(Path(settings.trace_path or default_trace), settings.trace_part_bytes)
     runtime = AsyncioRuntime(_make_failure_report(sink))
     runtime.loop.set_exception_handler(_make_exception_handler(runtime))
     trace = BoundedTrace(TraceRecorder(runtime, settings.node_id, settings.incarnation, sink))

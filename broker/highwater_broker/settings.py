@@ -55,6 +55,8 @@ class BrokerSettings:
     """Folders in data_folder that have the logs, each perhaps another disk, as in "d0,d1"; empty:
     data_folder itself. One of them may fail; a broker all of whose named folders failed stops."""
     trace_path: str = ""
+    trace_part_bytes: int = 0
+    """The trace goes on in a new file when its file has so many bytes; 0: it is one file."""
 
     client_host: str = "localhost"
     client_port: int = 9092

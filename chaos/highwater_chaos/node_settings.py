@@ -31,6 +31,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "state_change_queue_max_requests": (1, None),
     "request_wait_max_ms": (1, None),
     "event_loop_stall_max_ms": (1, None),
+    "trace_part_bytes": (0, None),
     "socket_request_max_bytes": (1, 100 << 20),
     "connections_max_idle_ms": (1, None),
     "queued_max_request_bytes": (100 << 20, None),
@@ -69,6 +70,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
 _CONTROLLER_SETTINGS: Mapping[str, Bounds] = {
     "session_timeout_ms": (1, None),
     "event_loop_stall_max_ms": (1, None),
+    "trace_part_bytes": (0, None),
     "command_timeout_ms": (1, None),
     "command_retry_ms": (1, None),
     "leader_imbalance_per_broker_percentage": (0, None),

@@ -32,6 +32,8 @@ class ControllerSettings:
     is longer, ends with exit code 75."""
     data_folder: str = "/var/lib/highwater"
     trace_path: str = ""
+    trace_part_bytes: int = 0
+    """The trace goes on in a new file when its file has so many bytes; 0: it is one file."""
     control_host: str = "localhost"
     """The address of this controller's gRPC server for other nodes; published in ZooKeeper."""
     control_port: int = 9095

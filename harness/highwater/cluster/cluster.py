@@ -41,6 +41,7 @@ from highwater.cluster.topology import (
     Topology,
     decode_topology,
 )
+from highwater.cluster.trace_parts import join_parts
 from highwater.cluster.zookeeper_dump import dump_zookeeper
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
 from highwater.run_folder import new_run_id
@@ -457,6 +458,7 @@ class Cluster:
         copy_out(
             self._engine, name, f"{DATA_FOLDER}/trace", folder / names.TRACE, prefix=f"{spec.name}-"
         )
+        join_parts(folder / names.TRACE, f"{spec.name}-")
         if segments and spec.kind is NodeKind.BROKER:
             self.copy_broker_data(node, folder / names.SEGMENTS / spec.name)
 

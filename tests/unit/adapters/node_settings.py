@@ -19,5 +19,6 @@ class Settings:
     control_allowed_networks: str = ""
     zookeeper: str = "127.0.0.1:1"
     trace_path: str = ""
+    trace_part_bytes: int = 0
     session_timeout_ms: int = 6_000
     event_loop_stall_max_ms: int = 10_000

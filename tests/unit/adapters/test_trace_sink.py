@@ -101,3 +101,42 @@ def test_a_watcher_gets_held_events_then_new_ones(tmp_path: Path) -> None:
         watcher.cancel()
 
     run(tmp_path / "trace.jsonl", body)
+
+
+def parts_of(path: Path) -> list[Path]:
+    return [*sorted(path.parent.glob(f"{path.name}.0*")), path]
+
+
+def test_a_trace_is_cut_into_parts_that_are_never_written_to_again(tmp_path: Path) -> None:
+    path = tmp_path / "2.jsonl"
+    closed: dict[Path, bytes] = {}
+
+    async def body() -> None:
+        sink = TraceSink(path, part_bytes=500)
+        for seq in range(12):
+            sink(event(seq))
+            *before, _ = parts_of(path)
+            for each in before:
+                assert closed.setdefault(each, each.read_bytes()) == each.read_bytes()
+        sink.close()
+
+    asyncio.run(body())
+    told = [one.seq for each in parts_of(path) for one in read(each)]
+    assert (told, len(closed) > 2) == (list(range(12)), True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(
+        each.name for each in parts_of(path)
+    )
+
+
+def test_a_trace_that_cannot_begin_a_part_goes_on_in_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "2.jsonl"
+    (tmp_path / "2.jsonl.new").mkdir()
+
+    async def body() -> None:
+        sink = TraceSink(path, part_bytes=1)
+        for seq in range(3):
+            sink(event(seq))
+        sink.close()
+
+    asyncio.run(body())
+    assert [one.seq for one in read(path)] == [0, 1, 2]
