@@ -320,5 +320,8 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
         yield from acknowledged_is_committed(
             promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
         )
-    yield from starts_are_the_runs_own(promises, evidence.traces, starts_in(evidence.intents))
+    before = evidence.slices.last_starts()
+    yield from starts_are_the_runs_own(
+        promises, evidence.traces, starts_in(evidence.intents), before
+    )
     yield from histories_are_whole(promises, evidence.histories, evidence.torn_while_alive)

@@ -137,7 +137,10 @@ def acknowledged_is_committed(
 
 
 def starts_are_the_runs_own(
-    promises: Promises, traces: Iterable[TraceEvent], own: Mapping[int, int]
+    promises: Promises,
+    traces: Iterable[TraceEvent],
+    own: Mapping[int, int],
+    before: Mapping[int, int],
 ) -> Iterator[Requirement]:
     """Yield whether the run itself made every start of a node after the node's first one.
 
@@ -147,11 +150,14 @@ def starts_are_the_runs_own(
     starts without a trace count too.
 
     own: how often the run started each node again, by node.
+    before: the last start of each node that lived before the run.
     """
     if promises.format_version < STARTS_ARE_TOLD_SINCE:
         return
-    counted: dict[int, tuple[int, int]] = {}
+    counted = {node: (start, start) for node, start in before.items()}
     for event in traces:
+        if event.incarnation < before.get(event.node, 0):
+            continue
         first, last = counted.get(event.node, (event.incarnation, event.incarnation))
         counted[event.node] = min(first, event.incarnation), max(last, event.incarnation)
     strange = [

@@ -16,6 +16,7 @@ from highwater_checker.finding import CheckResult
 from highwater_checker.looks import Look
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.files import may_be_there, read_whole
+from highwater_checker.slices import TraceBegin
 from highwater_checker.verdict import Requirement, Verdict
 from highwater_core.config import Preset, has_controllers
 from highwater_core.numbers import Int32, Int64
@@ -301,6 +302,8 @@ FILES: Document[Mapping[str, int | WrittenFile]] = Document(
 )
 """The run's files of evidence at its end, by their paths in the folder; in folders of the format 1
 with their sizes in bytes alone. See highwater_checker.run_folder.evidence_files."""
+SLICE: Document[tuple[TraceBegin, ...]] = Document("slice.json", tuple[TraceBegin, ...])
+"""Where the traces of nodes begin that lived before the run; without the file they are whole."""
 TOPOLOGY: Document[RunTopology] = Document(names.TOPOLOGY, RunTopology)
 PLAN: Document[msgspec.Raw] = Document(names.PLAN, msgspec.Raw)
 """Encoded and decoded by highwater_chaos.plan, which alone knows its structure."""
@@ -325,5 +328,6 @@ DOCUMENTS: tuple[Document[Any], ...] = (
     WATCHED,
     EXCUSED,
     FILES,
+    SLICE,
 )
 """Those that a verdict, or a table of the pipeline, is made from."""

@@ -35,6 +35,7 @@ from highwater_checker.run_folder.intents import IntendedFault, Intent, decode_j
 from highwater_checker.run_folder.lines import read_lines, read_traces
 from highwater_checker.run_folder.replica_logs import ReplicaLogs, read_replica_logs
 from highwater_checker.run_folder.small_files import read_document, read_small_files
+from highwater_checker.slices import WHOLE, Slices
 from highwater_checker.verdict import Requirement
 from highwater_core.events import BY_RETENTION, EventKind, TraceEvent
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
@@ -68,6 +69,8 @@ class Evidence:
     excused: tuple[Excused, ...] = ()
     node_count: int = 0
     """Of the run's brokers and controllers, 0 where it is not known."""
+    slices: Slices = WHOLE
+    """Where the traces of nodes begin that lived before the run."""
     torn_while_alive: tuple[str, ...] = ()
     """Processes that were not killed, whose histories end in half a line."""
     incomplete: Incomplete = ALL_WHOLE
@@ -136,8 +139,9 @@ def read_evidence(folder: Path) -> Evidence:
     damaged = set(files.incomplete)
     histories = read_histories(folder / names.HISTORY, unread, damaged)
     traces = read_traces(folder / names.TRACE, unread)
-    unread += _untraced(looks if final_look is None else (final_look, *looks), traces)
-    unread += _gaps(traces)
+    seen = looks if final_look is None else (final_look, *looks)
+    unread += _untraced(seen, traces, files.slices)
+    unread += files.slices.gaps(traces)
     unread += _unexplained_starts(logs, traces, files.excused)
     lives = _lives_of(traces, folder, unread)
     sends = sends_in(histories, unread, _without_offsets(files.promises))
@@ -158,6 +162,7 @@ def read_evidence(folder: Path) -> Evidence:
         watched=files.watched,
         excused=files.excused,
         node_count=files.node_count,
+        slices=files.slices,
         torn_while_alive=files.torn_while_alive,
         incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
@@ -194,9 +199,12 @@ def _strange_readers(histories: Histories, promises: Promises | None) -> list[st
     return [f"{process}.jsonl: a consumer's that was not promised" for process in strange]
 
 
-def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
-    """Return the starts of nodes that are in looks and have no trace."""
-    traced = {(event.node, event.incarnation) for event in traces}
+def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent], slices: Slices) -> list[str]:
+    """Return the starts of nodes that are in looks and have no trace.
+
+    Of a start before the run a trace was read then; a node that only waits traces nothing more.
+    """
+    traced = {(event.node, event.incarnation) for event in traces} | set(slices.starts)
     seen = {
         (node, snapshot.incarnation)
         for look in looks
@@ -204,23 +212,6 @@ def _untraced(looks: Sequence[Look], traces: Sequence[TraceEvent]) -> list[str]:
         if snapshot is not None
     }
     return [f"node {node}, incarnation {start}: no trace" for node, start in sorted(seen - traced)]
-
-
-def _gaps(traces: Sequence[TraceEvent]) -> list[str]:
-    """Return for each node's start the first event after a gap in the numbers.
-
-    A killed node may have lost the end of its trace, which no number shows.
-    Source: highwater_core.events, "in each node ordered by seq without gaps".
-    """
-    due: dict[tuple[int, int], int] = {}
-    broken: dict[tuple[int, int], str] = {}
-    for event in traces:
-        start = event.node, event.incarnation
-        if event.seq != due.get(start, 0) and start not in broken:
-            found = f"seq {event.seq} where {due.get(start, 0)} is due"
-            broken[start] = f"node {event.node}, incarnation {event.incarnation}: {found}"
-        due[start] = event.seq + 1
-    return list(broken.values())
 
 
 def _unexplained_starts(

@@ -17,6 +17,7 @@ from highwater_checker.run_folder.documents import (
     FINAL_LOOK,
     PROMISES,
     REQUIREMENTS,
+    SLICE,
     TOPOLOGY,
     WATCHED,
     WrittenFile,
@@ -24,7 +25,7 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.files import sha256_of, text_of
 
 _PATTERNS = (
-    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, PROMISES, REQUIREMENTS)),
+    *(each.name for each in (CLOCK, EXCUSED, FINAL_LOOK, PROMISES, REQUIREMENTS, SLICE)),
     TOPOLOGY.name,
     WATCHED.name,
     names.LOOKS,

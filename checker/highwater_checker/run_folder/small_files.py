@@ -17,6 +17,7 @@ from highwater_checker.run_folder.documents import (
     FORMAT_VERSION,
     PROMISES,
     REQUIREMENTS,
+    SLICE,
     TOPOLOGY,
     WATCHED,
     BadDocument,
@@ -33,6 +34,7 @@ from highwater_checker.run_folder.histories import (
     processes_in,
     torn_while_alive,
 )
+from highwater_checker.slices import Slices
 from highwater_checker.verdict import Requirement
 
 T = TypeVar("T")
@@ -45,6 +47,7 @@ class SmallFiles:
     promises, final_look, watched: None of a run without the file. unread: what cannot be read or is
     missing. node_count: of brokers and controllers, 0 where no file says it.
     incomplete: processes whose histories end in half a line, are missing, or are not as written.
+    slices: where the traces of nodes begin that lived before the run.
     """
 
     promises: Promises | None
@@ -56,6 +59,7 @@ class SmallFiles:
     torn_while_alive: tuple[str, ...]
     incomplete: tuple[str, ...]
     node_count: int
+    slices: Slices
     unread: tuple[str, ...]
 
     @property
@@ -91,6 +95,7 @@ def read_small_files(folder: Path) -> SmallFiles:
     others = dict(not_as_written(folder, kept, written or {}))
     unread += others.values()
     topology = read_document(TOPOLOGY, folder, unread, is_needed=False) or RunTopology()
+    begins = read_document(SLICE, folder, unread, is_needed=False)
     history = folder / names.HISTORY
     processes, torn = processes_in(history, unread), torn_while_alive(history)
     missing = histories_missing(() if promises is None else promises.clients, processes)
@@ -104,6 +109,7 @@ def read_small_files(folder: Path) -> SmallFiles:
         torn_while_alive=tuple(torn),
         incomplete=tuple(sorted({*torn, *missing, *filter(None, map(process_of, others))})),
         node_count=(topology.brokers or 0) + (topology.controllers or 0),
+        slices=Slices(begins or ()),
         unread=tuple(dict.fromkeys(unread)),
     )
 
