@@ -177,6 +177,8 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_timeout_ms: int = 6_000
     """Brokers take no less, unless group_min_session_timeout_ms says so."""
     request_timeout_ms: int = 2_000
+    group_id: str = ""
+    """Empty: g0, g1, ... by its place."""
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -352,8 +354,13 @@ def client_names(workload: Workload) -> tuple[str, ...]:
 
 
 def group_name(number: int) -> str:
-    """Return the id of the group: g0, g1, ..."""
+    """Return the name of the group, from which its members have theirs: g0, g1, ..."""
     return f"g{number}"
+
+
+def group_id_of(workload: Workload, number: int) -> str:
+    """Return the id by which brokers know the group: its name, where the plan gives no other."""
+    return workload.groups[number].group_id or group_name(number)
 
 
 def member_names(workload: Workload, number: int) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ class Wanted:
     """Whether the quorum is kept."""
     without: tuple[Kind, ...] = ()
     """Kinds that the plan must not have."""
+    topic: str = Topic().name
 
     def __post_init__(self) -> None:
         if self.duration_ms < LEAST_DURATION_MS:
@@ -102,7 +103,7 @@ def random_plan(wanted: Wanted, rng: Rng) -> Plan:
     """
     draw = Draw(rng)
     topology = _topology(draw, wanted)
-    workload = _workload(draw, topology)
+    workload = _workload(draw, topology, wanted.topic)
     clients = Draw(rng.stream("clients"))  # of its own: older plans keep all else
     topology, workload = _with_later_clients(clients, topology, workload)
     way = "a swarm" if wanted.is_swarm else "independent faults"
@@ -159,19 +160,20 @@ def _topology(draw: Draw, wanted: Wanted) -> PlanTopology:
     )
 
 
-def _workload(draw: Draw, topology: PlanTopology) -> Workload:
+def _workload(draw: Draw, topology: PlanTopology, name: str) -> Workload:
     factor = min(3, topology.brokers)
     topic = Topic(
+        name=name,
         partitions=draw.of((1, 2, 3)),
         replication_factor=factor,
         min_insync_replicas=max(1, factor - 1),
     )
     producers = (
-        Producer(rate_per_s=draw.of((20, 40))),
-        Producer(rate_per_s=20, retries=False, max_in_flight=draw.of((1, 5))),
-        Producer(rate_per_s=10, acks=1, batch_max_records=draw.of((1, 4)), linger_ms=10),
+        Producer(name, rate_per_s=draw.of((20, 40))),
+        Producer(name, rate_per_s=20, retries=False, max_in_flight=draw.of((1, 5))),
+        Producer(name, rate_per_s=10, acks=1, batch_max_records=draw.of((1, 4)), linger_ms=10),
     )
-    return Workload((topic,), producers, (Consumer(), Consumer()))
+    return Workload((topic,), producers, (Consumer(name), Consumer(name)))
 
 
 def _with_later_clients(
@@ -190,6 +192,7 @@ def _with_later_clients(
     if draw.chance(0.5):
         (topic,) = workload.topics
         group = Group(
+            topic=topic.name,
             members=draw.of((1, 2, 3)),
             commit_every_ms=draw.of((200, 1_000)),
             stays_ms=draw.of((0, 5_000)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater_chaos.plan import Workload, group_name, member_names
+from highwater_chaos.plan import Workload, group_id_of, member_names
 from highwater_client.group_reader import GroupReaderSettings
 from highwater_client.settings import ConsumerSettings, ProducerSettings
 
@@ -53,7 +53,7 @@ def member_settings(workload: Workload) -> dict[str, GroupReaderSettings]:
     """
     return {
         name: GroupReaderSettings(
-            group_name(number),
+            group_id_of(workload, number),
             group.topic,
             commit_every_ms=group.commit_every_ms,
             stays_ms=group.stays_ms * (2 + member) // 2,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from highwater_chaos.faults import ANY
-from highwater_chaos.plan import Plan, Topic, group_name, member_names
+from highwater_chaos.plan import Plan, Topic, group_id_of, member_names
 from highwater_checker.history import HistoryEvent, OperationType, process_name
 from highwater_client.consumer import Consumer
 from highwater_client.group_reader import GroupReader, GroupReaderSettings
@@ -220,7 +220,7 @@ class Load:
                 if at.topic == group.topic and not any(
                     member.committed(at.partition) >= offset for member in members
                 ):
-                    return group_name(number)
+                    return group_id_of(workload, number)
         return ""
 
     def sent(self) -> list[SentBy]:

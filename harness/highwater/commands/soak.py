@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from highwater.soak.folder import SoakFolder
     from highwater.soak.hooks import Hooks
     from highwater.soak.ledger import Entry
-    from highwater.soak.running import Limits
+    from highwater.soak.running import Limits, Soak
 
 ROOT = Path("runs") / "soaks"
 GIB = 2**30
@@ -47,6 +47,10 @@ def soak(
         typer.Option(help="Who writes and reads; repeatable. [default: own, confluent]"),
     ] = None,
     without: Without = None,
+    one_cluster: Annotated[
+        bool,
+        typer.Option("--one-cluster", help="All plans on one cluster that lives on; finds leaks."),
+    ] = False,
     until_failure: Annotated[
         bool, typer.Option("--until-failure", help="End at the first plan that fails.")
     ] = False,
@@ -67,7 +71,8 @@ def soak(
 
     The same command goes on where it was ended, also by kill -9. Passed runs keep their verdict
     alone, failed ones everything. Exit code 0: more plans passed than prove nothing, and none
-    failed; 1: one failed; 2: too little was proven, or the soak ended before its time.
+    failed; 1: one failed, or nodes leak; 2: too little was proven, or the soak ended before its
+    time.
     """
     from highwater.soak.draws import SoakSettings
     from highwater.soak.folder import SoakFolder
@@ -81,6 +86,7 @@ def soak(
         presets=tuple(preset or defaults.presets),
         clients=tuple(client or defaults.clients),
         without=tuple(without or ()),
+        one_cluster=one_cluster,
     )
     wanted_ms = duration_ms(lasting)
     if not wanted_ms:
@@ -89,17 +95,17 @@ def soak(
     folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
     hooks = Hooks(webhook, on_finding)
     with Screen() as screen, _live_page(folder, serve, host, screen):
-        entries, outcome = _run(folder, settings, limits, hooks, screen)
+        soaked, outcome = _run(folder, settings, limits, hooks, screen)
     if json:
-        print_json({"verdict": outcome, "plans": entries})
+        print_json({"verdict": outcome, "plans": soaked.entries, "leaks": soaked.leaks})
     else:
-        _print_result(folder, entries, outcome)
+        _print_result(folder, soaked, outcome)
     raise typer.Exit(EXIT_CODES[outcome])
 
 
 def _run(
     folder: SoakFolder, settings: SoakSettings, limits: Limits, hooks: Hooks, screen: Screen
-) -> tuple[list[Entry], Outcome]:
+) -> tuple[Soak, Outcome]:
     """Run the soak, with its page written anew after each plan."""
     from highwater.soak.on_machine import Machine
     from highwater.soak.page import write_page
@@ -114,7 +120,7 @@ def _run(
     running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)
     outcome = running.go()
     write_page(folder, settings, running.entries)
-    return running.entries, outcome
+    return running, outcome
 
 
 @contextmanager
@@ -137,21 +143,24 @@ def in_a_line(entry: Entry) -> str:
         f"plan {entry.number}: {entry.outcome.value} in {entry.took_s:.0f} s; "
         f"{entry.preset.value}, {entry.client.value}, {entry.brokers} brokers, "
         f"{entry.faults} faults, {entry.acknowledged} records, load {entry.load:g}"
+        + (f", round {entry.round} of cluster {entry.cluster}" if entry.cluster else "")
         + (f"; {what}" if what and entry.outcome is not Outcome.PASS else "")
     )
 
 
-def _print_result(folder: SoakFolder, entries: list[Entry], outcome: Outcome) -> None:
+def _print_result(folder: SoakFolder, soaked: Soak, outcome: Outcome) -> None:
     from highwater.soak.hooks import command_again
     from highwater.soak.page import shares_of
 
     table = Table("plans with", "passed", "failed", "prove nothing")
-    for share in shares_of(entries):
+    for share in shares_of(soaked.entries):
         table.add_row(share.kind, str(share.passed), str(share.failed), str(share.unknown))
     RESULTS.print(table)
-    for entry in entries:
+    for entry in soaked.entries:
         if entry.outcome is Outcome.FAIL:
             RESULTS.print(in_a_line(entry), markup=False, soft_wrap=True)
             RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+    for leak in soaked.leaks:
+        RESULTS.print(f"leak: {leak}", markup=False, soft_wrap=True)
     RESULTS.print(f"verdict: {outcome.value}")
     RESULTS.print(str(folder.page), soft_wrap=True)

@@ -1,6 +1,6 @@
 """A soak's folder: its settings, its plans, its ledger, its runs, its status and its page.
 
-runs/soaks/<name>/ soak.json done.jsonl status.json plans/ runs/ soak.html
+runs/soaks/<name>/ soak.json done.jsonl status.json usage.jsonl plans/ runs/ soak.html
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from pathlib import Path
 import msgspec
 
 from highwater.errors import HarnessError
-from highwater.soak.draws import Drawn, SoakSettings
-from highwater_chaos.plan import encode_plan
+from highwater.soak.draws import Drawn, SoakSettings, topology_of
+from highwater_chaos.plan import PlanTopology, encode_plan
 
 FORMAT = 1
 
 
 class SoakFile(msgspec.Struct, frozen=True):
-    """soak.json: what the soak's plans are drawn from."""
+    """soak.json: what the soak's plans are drawn from.
+
+    topology: of its one cluster, None where each plan has a cluster of its own.
+    """
 
     format: int
     settings: SoakSettings
+    topology: PlanTopology | None = None
 
 
 class SoakFolder:
@@ -34,6 +38,7 @@ class SoakFolder:
         self.path = path
         self.ledger = path / "done.jsonl"
         self.status = path / "status.json"
+        self.usage = path / "usage.jsonl"
         self.plans = path / "plans"
         self.runs = path / "runs"
         self.page = path / "soak.html"
@@ -46,7 +51,8 @@ class SoakFolder:
         """
         for folder in (self.plans, self.runs):
             folder.mkdir(parents=True, exist_ok=True)
-        own = SoakFile(FORMAT, settings)
+        topology = topology_of(settings) if settings.one_cluster else None
+        own = SoakFile(FORMAT, settings, topology)
         file = self.path / "soak.json"
         if not file.exists():
             write_whole(file, msgspec.json.format(msgspec.json.encode(own), indent=2) + b"\n")
@@ -65,6 +71,10 @@ class SoakFolder:
         if found.settings != settings:
             raise HarnessError(
                 f"{self.path} is a soak with other settings: {found.settings}; take another --name"
+            )
+        if found.topology != topology:
+            raise HarnessError(
+                f"{file} has another topology than this version draws: take another --name"
             )
 
     @contextmanager

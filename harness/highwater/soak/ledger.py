@@ -31,6 +31,8 @@ class Entry(msgspec.Struct, frozen=True):
     began: UTC. took_s: with the runs that repeat it. load: the machine's load average at its end.
     invariants: those that were violated. reasons: the verdict's first ones.
     simulated: what the same plan showed in virtual time, "" where it was not run there.
+    cluster, round: of a soak with one cluster: which cluster of it, and which plan on that one.
+    cluster_ended: why that cluster lived on no longer, "" if it did.
     """
 
     number: int
@@ -50,6 +52,9 @@ class Entry(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     again: tuple[Repeat, ...] = ()
     simulated: str = ""
+    cluster: int = 0
+    round: int = 0
+    cluster_ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +128,15 @@ def counts_of(entries: Sequence[Entry]) -> dict[Outcome, int]:
     return {outcome: sum(each.outcome is outcome for each in entries) for outcome in Outcome}
 
 
-def verdict_of(entries: Sequence[Entry], *, was_stopped: bool = False) -> Outcome:
-    """Return FAIL if a plan failed, else PASS where more plans passed than prove nothing.
+def verdict_of(
+    entries: Sequence[Entry], *, was_stopped: bool = False, leaks: Sequence[object] = ()
+) -> Outcome:
+    """Return FAIL if a plan failed or nodes leak, else PASS where most plans proved something.
 
-    A soak that ended before its time is unknown.
+    More plans must have passed than prove nothing. A soak that ended before its time is unknown.
     """
     counts = counts_of(entries)
-    if counts[Outcome.FAIL]:
+    if counts[Outcome.FAIL] or leaks:
         return Outcome.FAIL
     if was_stopped or counts[Outcome.PASS] <= counts[Outcome.UNKNOWN]:
         return Outcome.UNKNOWN

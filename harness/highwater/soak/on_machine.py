@@ -13,7 +13,7 @@ import requests
 
 from highwater.cluster.cleaning import remove_run
 from highwater.cluster.engine import connect_engine
-from highwater.errors import HarnessError
+from highwater.errors import HarnessError, NodeUnreachable
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder, new_run_id
 from highwater.runs.plans.in_containers import run_in_containers
@@ -21,12 +21,17 @@ from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.stock.libraries import ClientKind
 from highwater.search.shrinking import shrink_plan, write_plan_file
 from highwater.soak.draws import Drawn
-from highwater.soak.running import CouldNotRun
+from highwater.soak.one_cluster import OneCluster
+from highwater.soak.running import CouldNotRun, RoundDone
 from highwater.waiting import NeverHappened, eventually
 
 ENGINE_WITHIN_S = 600.0
 """How long a soak waits for an engine that is being started again."""
 SHRINK_RUNS = 300
+_FAILED = (
+    HarnessError, NeverHappened, NodeUnreachable, docker.errors.DockerException,
+    requests.RequestException,
+)  # fmt: skip
 
 
 class Machine:
@@ -36,19 +41,40 @@ class Machine:
         """shrunk: the folder for minimal plans of what the simulator shows too."""
         self._screen = screen
         self._shrunk = shrunk
+        self._cluster: OneCluster | None = None
 
     def run(self, drawn: Drawn, folder: Path) -> PlanResult:
         self._await_engine()
         try:
             return run_in_containers(drawn.plan, RunFolder(folder), self._screen, drawn.client)
-        except (HarnessError, docker.errors.DockerException, requests.RequestException) as error:
+        except _FAILED as error:
             self._remove_after(error, folder.name)
             raise CouldNotRun(f"{type(error).__name__}: {error}") from error
+
+    def play_round(self, drawn: Drawn, folder: Path, cluster: str, number: int) -> RoundDone:
+        self._await_engine()
+        try:
+            if self._cluster is None or self._cluster.run_id != cluster:
+                self.end_cluster(None)
+                self._cluster = OneCluster(cluster, number, drawn.plan, self._screen)
+                self._cluster.start()
+            return self._cluster.play(drawn, folder)
+        except _FAILED as error:
+            raise CouldNotRun(f"{type(error).__name__}: {error}") from error
+
+    def end_cluster(self, folder: Path | None) -> None:
+        cluster, self._cluster = self._cluster, None
+        if cluster is None:
+            return
+        try:
+            cluster.end(folder)
+        except _FAILED as error:
+            self._remove_after(error, cluster.run_id)
 
     def _remove_after(self, error: Exception, run_id: str) -> None:
         try:
             _remove(run_id)
-        except (HarnessError, docker.errors.DockerException, requests.RequestException) as fault:
+        except _FAILED as fault:
             self._screen.say(f"{run_id}: {error}; it is not cleaned up: {fault}")
 
     def _await_engine(self) -> None:
@@ -99,7 +125,7 @@ class Machine:
         self._await_engine()  # after a reboot the soak may be there first
         try:
             _remove(run_id)
-        except (HarnessError, docker.errors.DockerException, requests.RequestException) as error:
+        except _FAILED as error:
             raise CouldNotRun(f"{run_id} is not cleaned up: {error}") from error
 
     def now_s(self) -> float:

@@ -10,11 +10,14 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader
 
 from highwater.report.page import PAGE
+from highwater.soak.charts import HEIGHT, TITLES, WIDTH, charts_of
 from highwater.soak.draws import SoakSettings
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
+from highwater.soak.leaks import judge_usage, leaks_in
 from highwater.soak.ledger import Entry, counts_of, verdict_of
 from highwater.soak.strip import strip_of
+from highwater.soak.usage import read_samples
 from highwater_chaos.words import counted
 from highwater_checker.verdict import Outcome
 
@@ -29,8 +32,21 @@ class Share:
     unknown: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """A cluster that lived on: its rounds, its faults, and why it ended."""
+
+    number: int
+    rounds: int
+    faults: int
+    hours: float
+    ended: str
+
+
 def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Entry]) -> None:
     """Write soak.html: one file, with links to the pages of the runs that are beside it."""
+    samples = read_samples(folder.usage)
+    leaks = leaks_in(samples)
     environment = Environment(loader=PackageLoader("highwater.soak"), autoescape=True)
     strip = strip_of(entries)
     findings = [entry for entry in entries if entry.outcome is Outcome.FAIL]
@@ -38,7 +54,7 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         name=folder.path.name,
         settings=settings,
         counts=counts_of(entries),
-        verdict=verdict_of(entries).value,
+        verdict=verdict_of(entries, leaks=leaks).value,
         hours=sum(entry.took_s for entry in entries) / 3600,
         faults=sum(entry.faults for entry in entries),
         acknowledged=sum(entry.acknowledged for entry in entries),
@@ -48,6 +64,12 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         findings=[(entry, command_again(folder.path, entry)) for entry in findings],
         shares=list(shares_of(entries)),
         unknown=why_unknown(entries),
+        clusters=clusters_of(entries),
+        leaks=leaks,
+        judgements=judge_usage(samples),
+        charts=charts_of(samples),
+        titles=list(TITLES.values()),
+        chart_size=(WIDTH, HEIGHT),
     )
     write_whole(folder.page, page.encode())
 
@@ -60,6 +82,17 @@ def pages_of(folder: SoakFolder, entries: Sequence[Entry]) -> dict[str, str]:
         for run in sorted(runs - {""})
         if (folder.runs / run / PAGE).is_file()
     }
+
+
+def clusters_of(entries: Sequence[Entry]) -> list[ClusterRow]:
+    """Return the clusters that lived on, in their order; none where each plan had its own."""
+    found = []
+    for number in sorted({entry.cluster for entry in entries} - {0}):
+        own = [entry for entry in entries if entry.cluster == number]
+        ended = next((entry.cluster_ended for entry in own if entry.cluster_ended), "")
+        hours = sum(entry.took_s for entry in own) / 3600
+        found.append(ClusterRow(number, len(own), sum(e.faults for e in own), hours, ended))
+    return found
 
 
 def shares_of(entries: Sequence[Entry]) -> Iterator[Share]:

@@ -1,8 +1,12 @@
-"""Runs a soak: one drawn plan after another until its time is over, each judged as it ends."""
+"""Runs a soak: one drawn plan after another until its time is over, each judged as it ends.
+
+Each plan has a cluster of its own, or all are rounds on one that lives until a round fails or
+leaves something behind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,9 +17,11 @@ from highwater.errors import HarnessError
 from highwater.runs.plans.outcome import PlanResult
 from highwater.soak.draws import Drawn, SoakSettings, draw
 from highwater.soak.folder import SoakFolder
+from highwater.soak.leaks import leaks_in
 from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of, verdict_of
 from highwater.soak.pruning import may_be_pruned, prune, size_of
 from highwater.soak.status import Doing, Status, read_status, write_status
+from highwater.soak.usage import Sample, append_samples, read_samples
 from highwater_checker.requirements import acknowledged_in
 from highwater_checker.verdict import Outcome
 
@@ -27,6 +33,19 @@ class CouldNotRun(HarnessError):
     """A plan's run had no verdict: the engine was away, or the harness refused the plan."""
 
 
+@dataclass(frozen=True, slots=True)
+class RoundDone:
+    """How a round on a cluster that lives on ended.
+
+    ends_cluster: why the cluster must not have another round, "" where it may.
+    samples: of its nodes; none where they are not at rest.
+    """
+
+    result: PlanResult
+    ends_cluster: str
+    samples: Sequence[Sample] = ()
+
+
 class World(Protocol):
     """The machine on which a soak runs."""
 
@@ -35,6 +54,23 @@ class World(Protocol):
 
         Raises:
             CouldNotRun: there is no verdict.
+        """
+        ...
+
+    def play_round(self, drawn: Drawn, folder: Path, cluster: str, number: int) -> RoundDone:
+        """Run the plan on the cluster of that name, which is started if it is not up.
+
+        number: which cluster of the soak it is.
+
+        Raises:
+            CouldNotRun: there is no verdict.
+        """
+        ...
+
+    def end_cluster(self, folder: Path | None) -> None:
+        """Remove the cluster of rounds, if one is up.
+
+        folder: of the run that ended it, which gets what its nodes still have; None: of none.
         """
         ...
 
@@ -79,6 +115,18 @@ class Limits:
     least_free_bytes: int = 2 * 2**30
 
 
+@dataclass(slots=True)
+class Rounds:
+    """The cluster that lives on. name: in the engine, "" while there is none.
+
+    cluster: its number in the soak. round: how many rounds it had.
+    """
+
+    name: str = ""
+    cluster: int = 0
+    round: int = 0
+
+
 class Soak:
     """One soak in its folder."""
 
@@ -102,10 +150,17 @@ class Soak:
         self._ledger: Ledger
         self._plan = 0
         self._run = ""
+        self._rounds = Rounds()
+        self._leaks: tuple[str, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:
         return self._ledger.entries
+
+    @property
+    def leaks(self) -> tuple[str, ...]:
+        """What grew in the nodes of one cluster, a line each."""
+        return self._leaks
 
     def go(self) -> Outcome:
         """Run plans until the time is over; return the verdict of all plans so far.
@@ -122,10 +177,13 @@ class Soak:
             except BaseException as error:
                 self._write(Doing.STOPPED, f"{type(error).__name__} {error}".strip())
                 raise
+            finally:
+                self._world.end_cluster(None)
+            self._rounds.name = ""
             self._write(Doing.STOPPED if why else Doing.DONE, why)
             if why:
                 self._say(f"stopped: {why}")
-        return verdict_of(self.entries, was_stopped=bool(why))
+        return verdict_of(self.entries, was_stopped=bool(why), leaks=self._leaks)
 
     def _go_on(self) -> None:
         """Tell about an earlier process of this soak, and remove what its last run left."""
@@ -137,13 +195,18 @@ class Soak:
         before = read_status(self._folder.status)
         if before is None and self._folder.status.exists():
             self._say(f"{self._folder.status} was torn; the ledger has all that counts")
-        if before is not None and before.doing is Doing.RUNNING and before.run:
-            self._world.remove_leftovers(before.run)
+        if before is not None and before.doing is Doing.RUNNING:
+            for left in filter(None, dict.fromkeys((before.run, before.cluster))):
+                self._world.remove_leftovers(left)
+        samples = read_samples(self._folder.usage)
+        clusters = [each.cluster for each in self.entries] + [each.cluster for each in samples]
+        self._rounds.cluster = max(clusters, default=0)
+        self._leaks = leaks_in(samples)
 
     def _run_plans(self) -> str:
         """Return why the soak ended before its time, "" if it did not."""
         while self._ran_s() < self._limits.wanted_s:
-            if self._limits.until_failure and self._findings():
+            if self._limits.until_failure and (self._findings() or self._leaks):
                 return ""
             free = self._world.free_bytes(self._folder.path)
             if free < self._limits.least_free_bytes:
@@ -169,7 +232,11 @@ class Soak:
     def _entry_of(self, drawn: Drawn) -> Entry:
         """Run the plan once, and return its entry."""
         began, began_s = self._world.utc(), self._world.now_s()
-        result, why = self._run_once(drawn)
+        ended = ""
+        if self._settings.one_cluster:
+            result, why, ended = self._play_round(drawn)
+        else:
+            result, why = self._run_once(drawn)
         run = self._run if (self._folder.runs / self._run).is_dir() else ""
         outcome = Outcome.UNKNOWN if result is None else result.verdict.outcome
         topology = drawn.plan.topology
@@ -189,7 +256,35 @@ class Soak:
             acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
             invariants=() if result is None else _invariants(result),
             reasons=_first(why),
+            cluster=self._rounds.cluster,
+            round=self._rounds.round,
+            cluster_ended=ended[:REASON_LENGTH],
         )
+
+    def _play_round(self, drawn: Drawn) -> tuple[PlanResult | None, tuple[str, ...], str]:
+        """Return the round's result, its reasons, and why its cluster ended, "" if it did not."""
+        rounds = self._rounds
+        self._plan, self._run = drawn.number, self._world.new_run_id()
+        if not rounds.name:
+            rounds.name, rounds.cluster, rounds.round = self._run, rounds.cluster + 1, 0
+        rounds.round += 1
+        self._write(Doing.RUNNING, "")
+        folder = self._folder.runs / self._run
+        result: PlanResult | None = None
+        why: tuple[str, ...]
+        try:
+            done = self._world.play_round(drawn, folder, rounds.name, rounds.cluster)
+        except CouldNotRun as error:
+            why, ended = (str(error),), str(error)
+        else:
+            result, why, ended = done.result, done.result.verdict.reasons, done.ends_cluster
+            append_samples(self._folder.usage, done.samples)
+            self._leaks = leaks_in(read_samples(self._folder.usage))
+        if ended:
+            self._say(f"cluster {rounds.cluster} ends after {rounds.round} rounds: {ended}")
+            self._world.end_cluster(folder)
+            rounds.name = ""
+        return result, why, ended
 
     def _pursued(self, drawn: Drawn, entry: Entry, began_s: float) -> Entry:
         """Return a failed plan's entry with what virtual time and further runs show.
@@ -253,6 +348,8 @@ class Soak:
             done=counts_of(self.entries),
             findings=self._findings(),
             updated=self._world.utc(),
+            cluster=self._rounds.name,
+            leaks=self._leaks,
         )
         write_status(self._folder.status, status)
 

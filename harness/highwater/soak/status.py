@@ -26,6 +26,8 @@ class Status(msgspec.Struct, frozen=True):
 
     ran_s, wanted_s: the time that plans took so far, and that they are to take.
     findings: numbers of failed plans.
+    cluster: the engine's name of the one cluster that lives on, "" without one.
+    leaks: what grew in nodes of one cluster from round to round, in words.
     """
 
     doing: Doing
@@ -37,6 +39,8 @@ class Status(msgspec.Struct, frozen=True):
     done: dict[Outcome, int]
     findings: tuple[int, ...]
     updated: str
+    cluster: str = ""
+    leaks: tuple[str, ...] = ()
 
 
 def write_status(path: Path, status: Status) -> None:

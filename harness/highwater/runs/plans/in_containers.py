@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -114,14 +115,8 @@ def run_in_containers(
         Unsupported: the plan has something that containers cannot do; nothing was started.
     """
     topology = check_supported(plan)
-    notes = (*differences(plan), *differences_of(client, plan))
-    if client is not ClientKind.OWN:
-        plan = replace(plan, workload=replace(plan.workload, groups=()))
-    write_plan(folder, plan)
-    folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
+    plan, notes = _written(plan, folder, screen, client)
     folder.write(TOPOLOGY, RunTopology.of(topology))
-    for note in notes:
-        screen.say(f"unlike the plan: {note}", style="yellow")
     needs = {means for step in plan.steps for means in KINDS[type(step.do)].needs}
     with Cluster(
         topology,
@@ -144,6 +139,60 @@ def run_in_containers(
         if keeps_failed:
             return left_up_if_failed(cluster, were_up, run.conclude(notes), screen)
     return run.conclude(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The result of a plan on a cluster that lives on.
+
+    unmet: what did not happen, or was not taken back; then nobody knows the cluster's state.
+    """
+
+    result: PlanResult
+    unmet: tuple[str, ...]
+
+
+def run_on_cluster(
+    cluster: Cluster,
+    plan: Plan,
+    folder: RunFolder,
+    screen: Screen,
+    client: ClientKind,
+    copy_evidence: Callable[[RunFolder], None],
+) -> Round:
+    """Run the plan on a running cluster, which it leaves up, and return its verdict.
+
+    copy_evidence: copies the nodes' files into the folder while they run.
+
+    Raises:
+        Unsupported: the plan has something that containers cannot do; nothing was done.
+    """
+    check_supported(plan)
+    plan, notes = _written(plan, folder, screen, client)
+    folder.write(TOPOLOGY, RunTopology.of(cluster.topology))
+    run = _Run(plan, folder, screen, cluster, client)
+    try:
+        run.play()
+    finally:
+        screen.end_live()
+    screen.say("copying the nodes' logs and traces")
+    copy_evidence(folder)
+    unmet = run.unmet
+    return Round(run.conclude(notes), unmet)
+
+
+def _written(
+    plan: Plan, folder: RunFolder, screen: Screen, client: ClientKind
+) -> tuple[Plan, tuple[str, ...]]:
+    """Write the plan and its promises; return the plan of these clients, and the differences."""
+    notes = (*differences(plan), *differences_of(client, plan))
+    if client is not ClientKind.OWN:
+        plan = replace(plan, workload=replace(plan.workload, groups=()))
+    write_plan(folder, plan)
+    folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
+    for note in notes:
+        screen.say(f"unlike the plan: {note}", style="yellow")
+    return plan, notes
 
 
 def left_up_if_failed(
@@ -195,6 +244,11 @@ class _Run:
         self._final_look = Look(0, {})
         self._begin_s = 0.0
         self._acknowledged, self._acknowledged_ns = 0, 0
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """What did not happen so far, or was not taken back, in words."""
+        return tuple(f"{each.name}: {each.evidence}" for each in self._requirements if not each.met)
 
     # ------------------------------------------------------------ phases
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from highwater_chaos.faults import CreateTopic, Fault
-from highwater_chaos.plan import Plan, group_name, member_names
+from highwater_chaos.plan import Plan, group_id_of, member_names
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
@@ -48,7 +48,7 @@ def promises_of(plan: Plan, least_share: float) -> Promises:
             for number, each in enumerate(workload.consumers)
         ),
         groups=tuple(
-            PromisedGroup(group_name(number), each.topic, member_names(workload, number))
+            PromisedGroup(group_id_of(workload, number), each.topic, member_names(workload, number))
             for number, each in enumerate(workload.groups)
         ),
         least_acknowledged=max(1, int(expected * least_share), asked),

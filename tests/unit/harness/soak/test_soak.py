@@ -10,18 +10,20 @@ import pytest
 from highwater.errors import HarnessError
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.outcome import PlanResult
-from highwater.soak.draws import Drawn, SoakSettings
-from highwater.soak.folder import SoakFolder
+from highwater.soak.draws import Drawn, SoakSettings, topology_of
+from highwater.soak.folder import SoakFile, SoakFolder
 from highwater.soak.ledger import Entry, read_entries
 from highwater.soak.page import write_page
 from highwater.soak.pruning import SUMS, is_whole
-from highwater.soak.running import CouldNotRun, Limits, Soak
+from highwater.soak.running import CouldNotRun, Limits, RoundDone, Soak
 from highwater.soak.status import Doing, read_status
+from highwater.soak.usage import Sample, read_samples
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
 SETTINGS = SoakSettings(seed=7)
+ROUNDS = SoakSettings(seed=7, one_cluster=True)
 RUN_S = 30.0
 EVIDENCE = 1_000
 
@@ -38,6 +40,13 @@ class FakeMachine:
         self.plans: list[int] = []
         self.removed: list[str] = []
         self.free = 2**40
+        self.ended: list[Path | None] = []
+        self.rounds: list[tuple[int, str]] = []
+        self.ends: dict[int, str] = {}
+        """Of one cluster: why it ends after a plan."""
+        self.open_files = {0: 50, 1: 50}
+        self.leaks = 0
+        """How many descriptors of node 0 a round leaves open."""
         self._now_s = 0.0
         self._runs = 0
 
@@ -51,6 +60,22 @@ class FakeMachine:
         run.write_bytes("verdict.json", b"{}")
         run.write_bytes("trace/broker-0.jsonl", bytes(EVIDENCE))
         return PlanResult(folder, verdict(outcome))
+
+    def play_round(self, drawn: Drawn, folder: Path, cluster: str, number: int) -> RoundDone:
+        self.rounds.append((number, cluster))
+        result = self.run(drawn, folder)
+        self.open_files[0] += self.leaks
+        own_round = sum(each == (number, cluster) for each in self.rounds)
+        samples = [
+            Sample(number, own_round, drawn.number, node, "broker", 1, open_files=files)
+            for node, files in self.open_files.items()
+        ]
+        failed = "the round failed" if result.verdict.outcome is FAIL else ""
+        ends = self.ends.get(drawn.number, failed)
+        return RoundDone(result, ends, () if ends else samples)
+
+    def end_cluster(self, folder: Path | None) -> None:
+        self.ended.append(folder)
 
     def simulate(self, drawn: Drawn) -> str:
         return "nothing"
@@ -90,11 +115,18 @@ class Story:
         self.said: list[str] = []
         self.ended: list[Entry] = []
 
+    settings = SETTINGS
+
     def go(self, machine: FakeMachine, plans: int, **limits: object) -> Outcome:
         """Run for so many plans' time, of all processes together."""
         asked = Limits(wanted_s=RUN_S * plans - 1, **limits)  # type: ignore[arg-type]
         self.soak = Soak(
-            self.folder, SETTINGS, asked, machine, say=self.said.append, ended=self.ended.append
+            self.folder,
+            self.settings,
+            asked,
+            machine,
+            say=self.said.append,
+            ended=self.ended.append,
         )
         return self.soak.go()
 
@@ -259,3 +291,102 @@ def test_the_soaks_page_links_to_the_pages_of_its_runs(story: Story) -> None:
     page = story.folder.page.read_text("utf-8")
     assert page.count(f'<a href="runs/{failed.run}/report.html">') == 2, "in the strip, and below"
     assert page.count(f'<a href="runs/{repeated}/report.html">fail</a>') == 1
+
+
+# ---------------------------------------------------------------- one cluster
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> Story:
+    story = Story(tmp_path)
+    story.settings = ROUNDS
+    return story
+
+
+def test_plans_are_rounds_on_one_cluster_which_is_gone_at_the_end(rounds: Story) -> None:
+    machine = FakeMachine()
+    assert rounds.go(machine, 3) is PASS
+    assert len({name for _, name in machine.rounds}) == 1
+    assert [(entry.cluster, entry.round) for entry in rounds.ended] == [(1, 1), (1, 2), (1, 3)]
+    assert machine.ended == [None]
+    assert [each.round for each in read_samples(rounds.folder.usage)] == [1, 1, 2, 2, 3, 3]
+    assert rounds.whole() == 0
+
+
+def test_a_round_that_fails_or_leaves_something_behind_ends_its_cluster(rounds: Story) -> None:
+    machine = FakeMachine(PASS, FAIL, UNKNOWN, CouldNotRun("the engine was away"), PASS)
+    machine.ends = {3: "broker 1 has t3-0"}
+    assert rounds.go(machine, 5, again=0) is FAIL
+    told = [(entry.cluster, entry.round, entry.cluster_ended) for entry in rounds.soak.entries]
+    assert told == [
+        (1, 1, ""),
+        (1, 2, "the round failed"),
+        (2, 1, "broker 1 has t3-0"),
+        (3, 1, "the engine was away"),
+        (4, 1, ""),
+    ]
+    assert len({name for _, name in machine.rounds}) == 4
+    runs = [None if each is None else each.name for each in machine.ended]
+    assert runs[:2] == [entry.run for entry in rounds.soak.entries[1:3]]
+    assert runs[3:] == [None]
+
+
+def test_a_failed_round_is_run_again_on_clusters_of_its_own(rounds: Story) -> None:
+    machine = FakeMachine(FAIL, PASS, FAIL)
+    assert rounds.go(machine, 3, again=2) is FAIL
+    assert (machine.plans, len(machine.rounds)) == ([1, 1, 1], 1)
+
+
+def test_a_killed_soaks_cluster_is_removed_and_the_next_one_has_the_next_number(
+    rounds: Story,
+) -> None:
+    with pytest.raises(Killed):
+        rounds.go(FakeMachine(PASS, PASS, Killed()), 5)
+    status = read_status(rounds.folder.status)
+    assert status is not None
+    status = msgspec.structs.replace(status, doing=Doing.RUNNING)  # as kill -9 leaves it
+    rounds.folder.status.write_bytes(msgspec.json.encode(status))
+    machine = FakeMachine()
+    assert rounds.go(machine, 4) is PASS
+    assert machine.removed == [status.run, status.cluster]
+    assert [(entry.cluster, entry.round) for entry in rounds.soak.entries[1:]] == [
+        (1, 2),
+        (2, 1),
+        (2, 2),
+    ]
+
+
+def test_a_leak_is_a_finding_told_everywhere(rounds: Story) -> None:
+    machine = FakeMachine()
+    machine.leaks = 1
+    assert rounds.go(machine, 9) is FAIL
+    (leak,) = rounds.soak.leaks
+    assert leak.startswith("broker 0 has 1.0 open descriptors more after each round: ")
+    status = read_status(rounds.folder.status)
+    assert status is not None
+    assert status.leaks == (leak,)
+    write_page(rounds.folder, ROUNDS, rounds.soak.entries)
+    page = rounds.folder.page.read_text("utf-8")
+    assert "<h3>Leak</h3>" in page
+    assert page.count("<polyline") == 3, "two nodes' descriptors, and the machine's load"
+    assert rounds.go(FakeMachine(), 99, until_failure=True) is FAIL
+    assert len(rounds.soak.entries) == 9
+
+
+def test_no_leak_is_told_of_few_rounds(rounds: Story) -> None:
+    machine = FakeMachine()
+    machine.leaks = 1
+    assert rounds.go(machine, 6) is PASS
+    assert rounds.soak.leaks == ()
+
+
+def test_one_clusters_topology_is_in_its_settings_file(rounds: Story) -> None:
+    rounds.go(FakeMachine(), 1)
+    file = rounds.folder.path / "soak.json"
+    told = msgspec.json.decode(file.read_bytes(), type=SoakFile)
+    assert told.topology == topology_of(ROUNDS)
+    assert told.topology is not None
+    other = msgspec.structs.replace(told.topology, brokers=5)
+    file.write_bytes(msgspec.json.encode(msgspec.structs.replace(told, topology=other)))
+    with pytest.raises(HarnessError, match="another topology"):
+        rounds.go(FakeMachine(), 2)
