@@ -37,7 +37,7 @@ _MAX_SEED = 2**31
 STRETCH = 16
 """So many plans of one cluster: in the first half nodes are killed, in the second none is."""
 _ENDS_NODES = (Kind.KILL, Kind.CRASH_LOOP, Kind.TERMINATE)
-_TRACE_PART_BYTES = 4 << 20
+_TRACE_PART_BYTES = 1 << 20
 _OF_GROUPS = {"group_min_session_timeout_ms": 3_000, "group_initial_rebalance_delay_ms": 500}
 
 

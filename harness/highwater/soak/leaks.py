@@ -22,6 +22,8 @@ WARM_UP_ROUNDS = 2
 LEAST_ROUNDS = 5
 """After them; a shorter life of a node says nothing."""
 LEAST_PAIRS = 15
+MOST_ROUNDS = 60
+"""Of a longer life so many rounds are compared, at equal distances: pairs grow with the square."""
 LEAST_SHARE = 0.75
 """By how much the pairs that grow must outnumber those that shrink, of all pairs."""
 
@@ -55,13 +57,14 @@ BOUNDS: Mapping[str, Bound] = {
 }
 """By the names of Sample's fields. A node keeps its last 8192 trace events, which take 3 MiB; one
 that traces little fills them slowly."""
-UNITS: Mapping[str, str] = {
-    "resident_bytes": "bytes of memory",
-    "open_files": "open descriptors",
-    "threads": "threads",
-    "disk_bytes": "bytes on its disk",
-    "znodes": "znodes",
+UNITS: Mapping[str, tuple[str, int]] = {
+    "resident_bytes": ("MiB of memory", 1 << 20),
+    "open_files": ("descriptors", 1),
+    "threads": ("threads", 1),
+    "disk_bytes": ("MiB on its disk", 1 << 20),
+    "znodes": ("znodes", 1),
 }
+"""How people read a value: its unit, and how much of the value that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,18 @@ class Judgement:
     rounds: int = 0
     growth: float = 0.0
 
+    def amount(self, told: float) -> str:
+        """Return an amount of the value as people read it."""
+        unit, size = UNITS[self.value]
+        return f"{told / size:,.2f} {unit}"
+
     def __str__(self) -> str:
         """Return a finding's line."""
         who = f"every {self.kind}" if self.node is None else f"{self.kind} {self.node}"
         who = self.kind if self.kind == "zookeeper" else who
         return (
-            f"{who} has {self.per_round:,.1f} {UNITS[self.value]} more after each round: "
-            f"{self.growth:,.0f} in {self.rounds} rounds; "
+            f"{who} has {self.amount(self.per_round)} more after each round: "
+            f"{self.amount(self.growth)} in {self.rounds} rounds; "
             f"{self.share:.0%} more pairs of rounds grow than shrink, of {self.pairs}"
         )
 
@@ -137,7 +145,7 @@ def _start_of(sample: Sample, value: str) -> int:
 
 def _judged(kind: str, node: int | None, value: str, lives: Sequence[Life]) -> Judgement:
     counted = [life[WARM_UP_ROUNDS:] for life in lives]
-    counted = [life for life in counted if len(life) >= LEAST_ROUNDS]
+    counted = [_thinned(life) for life in counted if len(life) >= LEAST_ROUNDS]
     slopes = [
         (later - earlier) / (then - before)
         for life in counted
@@ -153,3 +161,7 @@ def _judged(kind: str, node: int | None, value: str, lives: Sequence[Life]) -> J
     is_large = slope * rounds >= max(bound.least, bound.share * at_begin)
     says = Leaking.LEAK if share >= LEAST_SHARE and is_large else Leaking.NONE
     return Judgement(kind, node, value, says, slope, share, len(slopes), rounds, slope * rounds)
+
+
+def _thinned(life: Life) -> Life:
+    return life[:: -(-len(life) // MOST_ROUNDS)]

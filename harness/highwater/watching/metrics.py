@@ -60,6 +60,7 @@ def _of_soak(status: Status, age_s: float) -> Iterator[Metric]:
     yield gauge("highwater_soak_plan", "number of the plan that runs", status.plan)
     yield gauge("highwater_soak_ran_seconds", "time that plans took so far", status.ran_s)
     yield gauge("highwater_soak_wanted_seconds", "time that plans are to take", status.wanted_s)
+    yield gauge("highwater_soak_leaks", "values of nodes that leak", len(status.leaks))
     yield Metric(
         "highwater_soak_plans",
         "gauge",

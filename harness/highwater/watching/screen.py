@@ -29,7 +29,8 @@ def _soak_lines(view: View) -> list[Text]:
         return []
     done = ", ".join(f"{count} {outcome.value}" for outcome, count in soak.done.items())
     line = f"{soak.doing.value}: {soak.ran_s / 3600:.2f} of {soak.wanted_s / 3600:.2f} h; {done}"
-    return [Text(line + (f"; {soak.why}" if soak.why else ""), style="bold")]
+    lines = [Text(line + (f"; {soak.why}" if soak.why else ""), style="bold")]
+    return [*lines, *(Text(f"leak: {each}", style="bold red") for each in soak.leaks)]
 
 
 def _run_lines(view: View) -> list[Text]:

@@ -151,7 +151,9 @@ def soak_of(folder: Path) -> Path:
     (soak / "runs").mkdir(parents=True)
     folder.rename(soak / "runs" / folder.name)
     done = {Outcome.PASS: 1, Outcome.FAIL: 1, Outcome.UNKNOWN: 0}
-    running = Status(Doing.RUNNING, "", 3, folder.name, 90.0, 28_800.0, done, (2,), "")
+    running = Status(
+        Doing.RUNNING, "", 3, folder.name, 90.0, 28_800.0, done, (2,), "", leaks=("broker 0",)
+    )
     write_status(soak / "status.json", running)
     entries = [
         Entry(
@@ -173,6 +175,7 @@ def test_a_soaks_view_has_its_present_run_and_its_last_plans(run: Path) -> None:
     assert [entry.number for entry in view.last] == [2, 1]
     text = say(view)
     assert "1 fail" in text
+    assert "leak: broker 0" in text
     assert "not answering: controller-1001" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
@@ -208,6 +211,7 @@ def test_prometheus_gets_the_soak_its_run_and_the_runs_nodes_from_one_address(ru
     }
     assert found["highwater_soak_running",] == 1
     assert found["highwater_soak_plan",] == 3
+    assert found["highwater_soak_leaks",] == 1
     assert found["highwater_soak_plans", "fail"] == 1
     assert found["highwater_run_records_per_second",] == 100.0
     assert found["highwater_node_up", "broker-0"] == 1

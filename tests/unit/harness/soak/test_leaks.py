@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from highwater.soak.leaks import Judgement, Leaking, judge_usage, leaks_in
+from highwater.soak.leaks import MOST_ROUNDS, Judgement, Leaking, judge_usage, leaks_in
 from highwater.soak.usage import Sample
 from highwater_chaos.draw import Draw
 from highwater_simulator.rng import SeededRng
@@ -126,9 +126,16 @@ def test_one_node_of_many_that_leaks_is_told_by_its_number() -> None:
     assert [(each.node, each.says) for each in found] == [(None, NONE), (0, LEAK)]
 
 
+def test_a_long_life_costs_no_more_than_a_shorter_one_and_says_the_same() -> None:
+    found = judged(life("threads", range(10, 1_010)))
+    assert (found.says, found.per_round) == (LEAK, 1.0)
+    assert found.pairs <= MOST_ROUNDS * (MOST_ROUNDS - 1) // 2
+    assert found.rounds > 900
+
+
 def test_a_leak_is_told_in_a_line() -> None:
     told = leaks_in(life("open_files", range(50, 70)))
     assert told == (
-        "every broker has 1.0 open descriptors more after each round: 17 in 17 rounds; "
+        "every broker has 1.00 descriptors more after each round: 17.00 descriptors in 17 rounds; "
         "100% more pairs of rounds grow than shrink, of 153",
     )

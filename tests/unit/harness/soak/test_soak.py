@@ -361,7 +361,7 @@ def test_a_leak_is_a_finding_told_everywhere(rounds: Story) -> None:
     machine.leaks = 1
     assert rounds.go(machine, 9) is FAIL
     (leak,) = rounds.soak.leaks
-    assert leak.startswith("broker 0 has 1.0 open descriptors more after each round: ")
+    assert leak.startswith("broker 0 has 1.00 descriptors more after each round: ")
     status = read_status(rounds.folder.status)
     assert status is not None
     assert status.leaks == (leak,)
