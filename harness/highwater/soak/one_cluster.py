@@ -49,7 +49,7 @@ class OneCluster:
         self._number = number
         self._round = 0
         self._screen = screen
-        self._cluster = Cluster(check_supported(plan), run_id=run_id)
+        self._cluster = Cluster(check_supported(plan), run_id=run_id, planted=plan.planted)
         self._evidence = RoundEvidence(self._cluster)
 
     def start(self) -> None:

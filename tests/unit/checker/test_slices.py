@@ -172,6 +172,24 @@ PLANTED: dict[str, tuple[Check, tuple[TraceEvent, ...]]] = {
         check_committed_before,
         (leads(0, 1, 3), risen(1, 1, 3, 5), risen(2, 1, 3, 9), follows(3, 0, 3), cut(4, 0, 3, 6)),
     ),
+    "a new member cuts off what was committed in its epoch": (
+        check_committed_before,
+        (
+            leads(0, 1, 3, isr=(0, 1)),
+            risen(1, 1, 3, 9),
+            event(2, E.ISR_CHANGED, node=1, epoch=3, isr=[0, 1, 2]),
+            cut(3, 2, 3, 6),
+        ),
+    ),
+    "a member that the controller wrote cuts off what was committed": (
+        check_committed_before,
+        (
+            leads(0, 1, 3, isr=(0, 1)),
+            risen(1, 1, 3, 9),
+            event(2, E.ISR_WRITTEN, node=1000, epoch=3, leader=1, isr=[0, 1, 2]),
+            cut(3, 2, 3, 6),
+        ),
+    ),
     "a broker keeps its groups without the lead": (
         check_coordinators,
         (
