@@ -49,14 +49,18 @@ class Bound:
 
 
 BOUNDS: Mapping[str, Bound] = {
-    "resident_bytes": Bound(least=4 << 20, share=0.1),
+    "resident_bytes": Bound(least=8 << 20, share=0.1),
     "open_files": Bound(least=3),
     "threads": Bound(least=3),
     "disk_bytes": Bound(least=16 << 20),
     "znodes": Bound(least=5),
 }
-"""By the names of Sample's fields. A node keeps its last 8192 trace events, which take 3 MiB; one
-that traces little fills them slowly."""
+"""By the names of Sample's fields.
+
+A node keeps its last 8192 trace events, and one that traces little fills them slowly. Measured over
+994 topics that were created and deleted: a controller grew by 4.1 MiB and a broker by 5.7 MiB, and
+then no more.
+"""
 UNITS: Mapping[str, tuple[str, int]] = {
     "resident_bytes": ("MiB of memory", 1 << 20),
     "open_files": ("descriptors", 1),

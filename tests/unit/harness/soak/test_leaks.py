@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from highwater.soak.leaks import MOST_ROUNDS, Judgement, Leaking, judge_usage, leaks_in
-from highwater.soak.usage import Sample
+from highwater.soak.usage import Sample, read_samples
 from highwater_chaos.draw import Draw
 from highwater_simulator.rng import SeededRng
 
@@ -43,6 +44,10 @@ MEMORY: dict[str, tuple[Values, Leaking]] = {
     "noise": (noisy(40 * MIB, 0, 3 * MIB, 40), NONE),
     "growth": (noisy(40 * MIB, MIB, MIB / 2, 20), LEAK),
     "growth under as much noise": (noisy(40 * MIB, MIB, 2 * MIB, 40), LEAK),
+    "growth as trace events fill their place": (
+        [29 * MIB + min(n * MIB // 10, 6 * MIB) for n in range(59)],
+        NONE,
+    ),
     "growth of little": (noisy(40 * MIB, MIB / 20, MIB / 100, 20), NONE),
     "growth in caches at first": ([27 * MIB, 38 * MIB, *[43 * MIB] * 18], NONE),
     "growth up to a bound": (
@@ -124,6 +129,20 @@ def test_one_node_of_many_that_leaks_is_told_by_its_number() -> None:
     others = [each for node in (1, 2) for each in life("threads", [10] * 12, node=node)]
     found = judge_usage([*others, *life("threads", range(10, 22))])
     assert [(each.node, each.says) for each in found] == [(None, NONE), (0, LEAK)]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "leaks"),
+    [
+        ("usage_of_sound_nodes", []),
+        ("usage_with_a_descriptor_kept", [("broker", 1, "open_files")]),
+    ],
+)
+def test_what_nodes_in_containers_took(recorded: str, leaks: list[object]) -> None:
+    """Sound: 25 rounds that no node was killed in. The other: each round kept a connection."""
+    found = judge_usage(read_samples(Path(__file__).parent / f"{recorded}.jsonl"))
+    assert [(e.kind, e.node, e.value) for e in found if e.says is LEAK] == leaks
+    assert {each.says for each in found if each.kind == "broker"} <= {NONE, LEAK}
 
 
 def test_a_long_life_costs_no_more_than_a_shorter_one_and_says_the_same() -> None:
