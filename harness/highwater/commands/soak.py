@@ -52,7 +52,7 @@ def soak(
         typer.Option("--one-cluster", help="All plans on one cluster that lives on; finds leaks."),
     ] = False,
     until_failure: Annotated[
-        bool, typer.Option("--until-failure", help="End at the first plan that fails.")
+        bool, typer.Option("--until-failure", help="End at the first plan that fails, or leak.")
     ] = False,
     again: Annotated[int, typer.Option(min=0, help="How often a failed plan is run again.")] = 2,
     keep_gib: Annotated[float, typer.Option(min=0.1, help="What all run folders may take.")] = 20.0,

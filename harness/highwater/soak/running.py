@@ -173,13 +173,10 @@ class Soak:
             self._ledger = Ledger(self._folder.ledger)
             self._go_on()
             try:
-                why = self._run_plans()
+                why = self._run_and_clean_up()
             except BaseException as error:
                 self._write(Doing.STOPPED, f"{type(error).__name__} {error}".strip())
                 raise
-            finally:
-                self._world.end_cluster(None)
-            self._rounds.name = ""
             self._write(Doing.STOPPED if why else Doing.DONE, why)
             if why:
                 self._say(f"stopped: {why}")
@@ -202,6 +199,14 @@ class Soak:
         clusters = [each.cluster for each in self.entries] + [each.cluster for each in samples]
         self._rounds.cluster = max(clusters, default=0)
         self._leaks = leaks_in(samples)
+
+    def _run_and_clean_up(self) -> str:
+        """Run plans, and remove the cluster that lives on, whatever ended them."""
+        try:
+            return self._run_plans()
+        finally:
+            self._world.end_cluster(None)
+            self._rounds.name = ""
 
     def _run_plans(self) -> str:
         """Return why the soak ended before its time, "" if it did not."""

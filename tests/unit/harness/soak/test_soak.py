@@ -340,11 +340,14 @@ def test_a_failed_round_is_run_again_on_clusters_of_its_own(rounds: Story) -> No
 def test_a_killed_soaks_cluster_is_removed_and_the_next_one_has_the_next_number(
     rounds: Story,
 ) -> None:
+    killed = FakeMachine(PASS, PASS, Killed())
     with pytest.raises(Killed):
-        rounds.go(FakeMachine(PASS, PASS, Killed()), 5)
+        rounds.go(killed, 5)
     status = read_status(rounds.folder.status)
     assert status is not None
-    status = msgspec.structs.replace(status, doing=Doing.RUNNING)  # as kill -9 leaves it
+    assert (status.doing, status.cluster) == (Doing.STOPPED, "")
+    _, cluster = killed.rounds[-1]  # kill -9 leaves the status of the round
+    status = msgspec.structs.replace(status, doing=Doing.RUNNING, cluster=cluster)
     rounds.folder.status.write_bytes(msgspec.json.encode(status))
     machine = FakeMachine()
     assert rounds.go(machine, 4) is PASS
