@@ -7,6 +7,7 @@ Source: ARCHITECTURE.md; docs/explanation/replication.md, "The broker".
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from highwater_broker.broker_counters import broker_counters
 from highwater_broker.checkpointer import Checkpointer
@@ -256,8 +257,9 @@ class BrokerNode:
             CannotStart: the folder is another broker's, or the disk refused it.
         """
         settings = self._settings
+        build: dict[str, Any] = {"build": settings.build} if settings.build else {}
         self._ports.trace.emit(
-            EventKind.NODE_STARTED, node_kind="broker", preset=settings.preset.value
+            EventKind.NODE_STARTED, node_kind="broker", preset=settings.preset.value, **build
         )
         self._ports.control.serve(self._commander.handle)
         try:
@@ -332,4 +334,5 @@ class BrokerNode:
                 waiting_requests=self._purgatory.waiting_count,
                 waiting_fetches=self._purgatory.watching_count,
             ),
+            build=self._settings.build,
         )

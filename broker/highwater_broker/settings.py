@@ -44,6 +44,8 @@ class BrokerSettings:
     """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
     """The number of this node's start, for traces."""
+    build: str = ""
+    """The tag of the image that the node runs from; empty where there is none."""
     cluster_id: str = "highwater"
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000

@@ -11,6 +11,9 @@ open(glob.glob('/opt/highwater/lib/python3*/site-packages')[0] + '/highwater.pth
     && /opt/highwater/bin/python -m compileall -q --invalidation-mode unchecked-hash -j 0 \
         /opt/highwater/packages
 
+# The image's tag, which its nodes tell.
+ARG BUILD=""
+ENV HIGHWATER_BUILD=${BUILD}
 ENV PATH=/opt/highwater/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 \
     GRPC_VERBOSITY=ERROR

@@ -3,3 +3,5 @@
 ARG NODE
 FROM ${NODE}
 COPY packages/ /opt/highwater/packages/
+ARG BUILD=""
+ENV HIGHWATER_BUILD=${BUILD}

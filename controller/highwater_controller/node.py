@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from highwater_controller.controller import Controller
 from highwater_controller.controller_events import Reply, RequestReceived, to_controller_event
@@ -100,8 +101,9 @@ class ControllerNode:
 
     async def run(self) -> None:
         """Run until request_stop; then give up /controller at once."""
-        trace = self._ports.trace
-        trace.emit(EventKind.NODE_STARTED, node_kind="controller", preset=self._settings.preset)
+        trace, settings = self._ports.trace, self._settings
+        build: dict[str, Any] = {"build": settings.build} if settings.build else {}
+        trace.emit(EventKind.NODE_STARTED, node_kind="controller", preset=settings.preset, **build)
         self._ports.control.serve(self.answer)
         self._scope.spawn("session-thread", self._run_sessions())
         await self._stopping.wait()
@@ -260,6 +262,7 @@ class ControllerNode:
                 *(() if controller is None else controller.event_counters),
             ),
             unanswered_commands=() if term is None else term.channels.unanswered(),
+            build=self._settings.build,
         )
 
     def _tasks(self) -> tuple[TaskSnapshot, ...]:

@@ -25,6 +25,8 @@ class ControllerSettings:
     """A JSON object that replaces some of the preset's toggles."""
     incarnation: int = 0
     """Grows with each start of this node; shown in snapshots."""
+    build: str = ""
+    """The tag of the image that the node runs from; empty where there is none."""
     zookeeper: str = "zookeeper:2181"
     session_timeout_ms: int = 6_000
     event_loop_stall_max_ms: int = 10_000

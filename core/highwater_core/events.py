@@ -18,7 +18,7 @@ class EventKind(StrEnum):
     """Everything a node may trace; events are in the past tense. detail keys in brackets."""
 
     # Any node
-    NODE_STARTED = "node_started"  # [node_kind, preset]
+    NODE_STARTED = "node_started"  # [node_kind, preset, (build: its image's tag)]
     NODE_STOPPED = "node_stopped"  # [reason]
     SESSION_OPENED = "session_opened"  # [session_id]
     SESSION_LOST = "session_lost"  # [session_id]

@@ -346,6 +346,8 @@ class NodeSnapshot:
     counters: tuple[tuple[str, int], ...] = field(default=())
     unanswered_commands: tuple[UnansweredCommand, ...] = ()
     """Of an active controller, by broker: the alerts for an operator."""
+    build: str = ""
+    """The tag of the image that the node runs from; "" of older builds, and where there is none."""
 
 
 class FailPointAction(StrEnum):

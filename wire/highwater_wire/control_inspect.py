@@ -65,6 +65,7 @@ def write_snapshot(value: NodeSnapshot) -> pb.NodeSnapshot:
             )
             for command in value.unanswered_commands
         ],
+        build=value.build,
     )
 
 
@@ -87,6 +88,7 @@ def read_snapshot(message: pb.NodeSnapshot) -> NodeSnapshot:
             UnansweredCommand(NodeId(command.broker_id), command.request, command.waiting_ms)
             for command in message.unanswered_commands
         ),
+        build=message.build,
     )
 
 

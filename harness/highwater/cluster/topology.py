@@ -141,6 +141,7 @@ _OWNED_SETTINGS = frozenset(
         "session_timeout_ms",
         "zookeeper",
         "incarnation",
+        "build",
         "data_folder",
         "trace_path",
         "client_host",

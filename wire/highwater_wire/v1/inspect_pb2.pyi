@@ -79,6 +79,7 @@ class NodeSnapshot(_message.Message):
     RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
     COUNTERS_FIELD_NUMBER: _builtins.int
     UNANSWERED_COMMANDS_FIELD_NUMBER: _builtins.int
+    BUILD_FIELD_NUMBER: _builtins.int
     node_id: _builtins.int
     """The node's id; brokers count from 0, controllers from 1000."""
     kind: _builtins.str
@@ -97,6 +98,8 @@ class NodeSnapshot(_message.Message):
     """The active controller's id as far as the node knows; -1 when it knows none."""
     resident_bytes: _builtins.int
     """The process's resident memory, in bytes; 0 where there is no process."""
+    build: _builtins.str
+    """The tag of the image that the node runs from; empty where it does not know any."""
     @_builtins.property
     def live_brokers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the brokers that the node takes for live, ascending."""
@@ -134,10 +137,11 @@ class NodeSnapshot(_message.Message):
         resident_bytes: _builtins.int = ...,
         counters: _abc.Iterable[Global___Counter] | None = ...,
         unanswered_commands: _abc.Iterable[Global___UnansweredCommand] | None = ...,
+        build: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_controller", b"active_controller", "broker_epoch", b"broker_epoch", "controller_epoch", b"controller_epoch", "controller_id", b"controller_id", "counters", b"counters", "incarnation", b"incarnation", "kind", b"kind", "live_brokers", b"live_brokers", "node_id", b"node_id", "preset", b"preset", "replicas", b"replicas", "resident_bytes", b"resident_bytes", "tasks", b"tasks", "unanswered_commands", b"unanswered_commands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_controller", b"active_controller", "broker_epoch", b"broker_epoch", "build", b"build", "controller_epoch", b"controller_epoch", "controller_id", b"controller_id", "counters", b"counters", "incarnation", b"incarnation", "kind", b"kind", "live_brokers", b"live_brokers", "node_id", b"node_id", "preset", b"preset", "replicas", b"replicas", "resident_bytes", b"resident_bytes", "tasks", b"tasks", "unanswered_commands", b"unanswered_commands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

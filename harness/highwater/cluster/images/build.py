@@ -105,7 +105,7 @@ def ensure_planted_image(engine: docker.DockerClient, say: Say = lambda text: No
 
     def make() -> None:
         with _timed(say, tags.planted):
-            _build(engine, tags, tags.planted, NODE=tags.node)
+            _build(engine, tags, tags.planted, NODE=tags.node, BUILD=tags.planted)
 
     return _make_if_missing(engine, tags.planted, make)
 
@@ -216,7 +216,7 @@ def _build_node(tags: ImageTags, say: Say) -> None:
                 context.with_file(f"wheels/{wheel.name}", wheel)
             _build(engine, tags, tags.node_deps, BASE=tags.python_base)
     with _timed(say, tags.node):
-        _build(engine, tags, tags.node, DEPS=tags.node_deps)
+        _build(engine, tags, tags.node, DEPS=tags.node_deps, BUILD=tags.node)
 
 
 def _build_zookeeper(tags: ImageTags, say: Say) -> None:
