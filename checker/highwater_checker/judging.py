@@ -96,9 +96,9 @@ def judge_evidence(evidence: Evidence) -> Verdict:
     """
     found = with_neighbours([*_checks(evidence), *_checks_of_reads(evidence)], evidence.logs.all())
     found = [_without_excused(each, evidence) for each in found]
-    preset = _preset_of(evidence)
-    if preset is not None:
-        found = name_findings(found, evidence.traces, preset, evidence.end_wall_ns)
+    presets = _presets_of(evidence)
+    if presets:
+        found = name_findings(found, evidence.traces, presets, evidence.end_wall_ns)
     if evidence.watched is not None:
         found.append(evidence.watched)
     checks = without_idle_checks(found, _reasons_to_be_idle(evidence))
@@ -295,14 +295,14 @@ def _is_excused(finding: Finding, excused: Sequence[Excused]) -> bool:
     )
 
 
-def _preset_of(evidence: Evidence) -> Preset | None:
-    """Return the preset that the nodes reported, None where none did."""
+def _presets_of(evidence: Evidence) -> set[Preset]:
+    """Return the presets that the nodes reported: one, but where some were upgraded to another."""
     nodes = (node for look in evidence.all_looks for node in look.nodes.values())
     told = (node.preset for node in nodes if node is not None)
     started = (event for event in evidence.traces if event.kind is EventKind.NODE_STARTED)
     traced = (str(event.detail.get("preset", "")) for event in started)
-    name = next(chain(told, traced), "")
-    return Preset(name) if name in {each.value for each in Preset} else None
+    known = {each.value for each in Preset}
+    return {Preset(name) for name in chain(told, traced) if name in known}
 
 
 # ---------------------------------------------------------------- requirements

@@ -1,7 +1,7 @@
-"""Adds catalogue rows to findings of a preset that does not promise all invariants. No I/O.
+"""Adds catalogue rows to findings of presets that do not promise all invariants. No I/O.
 
-As in the simulator's search: a finding stays as it is if the preset promises the invariant, and one
-that no row explains has no excuse.
+As in the simulator's search: a finding stays as it is if every preset of its nodes promises the
+invariant, and one that no row explains has no excuse.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from highwater_checker.catalogue.explain import explain
 from highwater_checker.finding import CheckResult, Finding, Traced
-from highwater_core.config import PROMISES, MayBreak, Preset
+from highwater_core.config import MayBreak, Preset
 from highwater_core.events import TraceEvent
+from highwater_core.mixing import promised_by_all
 
 NAMED_OF_EACH = 3
 """Findings of an invariant in a partition that get rows: records lost together have one cause."""
@@ -24,16 +25,17 @@ NAMED_OF_EACH = 3
 def name_findings(
     checks: Sequence[CheckResult],
     traces: Iterable[TraceEvent],
-    preset: Preset,
+    presets: Collection[Preset],
     end_ns: float = math.inf,
 ) -> list[CheckResult]:
     """Return the checks, with the rows that explain their findings in words and as numbers.
 
+    presets: of the run's nodes, one in most runs.
     traces: of all nodes, each node's in its order. Their clocks must be one, as on containers of
     one machine. end_ns: when the run ended, by that clock; later events are of the nodes' stops,
     and explain nothing but a finding that such events show.
     """
-    promises = PROMISES[preset]
+    promises = promised_by_all(presets)
     if not any(promise.rows for promise in promises.values()):
         return list(checks)
     trace = sorted(traces, key=_at_ns)

@@ -545,6 +545,24 @@ def test_what_comes_after_the_final_look_explains_nothing(run: Path) -> None:
         assert lost.rows == rows
 
 
+@pytest.mark.parametrize(("presets", "rows"), [(("kip101", "classic"), (10,)), (("kip101",), ())])
+def test_a_run_of_mixed_presets_is_excused_by_what_one_of_them_lacks(
+    run: Path, presets: tuple[str, ...], rows: tuple[int, ...]
+) -> None:
+    """Under kip101 alone no controller elects from outside the ISR."""
+    nodes = {node: replace(broker(node), preset=presets[node % len(presets)]) for node in (0, 1)}
+    write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, nodes)))
+    write(run / CLOCK.name, CLOCK.encode(RunStart(0, start_wall_ns=1_000)))
+    segment(run, 1).write_bytes(b"")
+    trace = run / "trace" / "broker-0-1.jsonl"
+    (led,) = decode_events(trace.read_bytes().splitlines())
+    detail = {"leader": 1, "isr": [1], "unclean": True}
+    decided = replace(led, seq=1, ts_ns=1_099, kind=EventKind.LEADERSHIP_DECIDED, detail=detail)
+    trace.write_bytes(b"".join(encode_event(each) + b"\n" for each in (led, decided)))
+    lost = next(each for each in judge_run(run).findings if each.invariant == "I1")
+    assert lost.rows == rows
+
+
 def test_a_finding_that_later_events_show_is_explained_by_them(run: Path) -> None:
     nodes = {node: replace(broker(node), preset="v3") for node in (0, 1)}
     write(run / FINAL_LOOK.name, FINAL_LOOK.encode(Look(99, nodes)))

@@ -32,7 +32,7 @@ def checked(*findings: Finding) -> list[CheckResult]:
 
 
 def test_a_finding_of_v3_gets_the_rows_that_explain_it_in_words_and_as_numbers() -> None:
-    (check,) = name_findings(checked(Finding("I1", "lost", *AT, 7)), [UNCLEAN], Preset.V3)
+    (check,) = name_findings(checked(Finding("I1", "lost", *AT, 7)), [UNCLEAN], (Preset.V3,))
     (finding,) = check.findings
     assert finding.rows == (10,)
     assert finding.message.startswith("lost: row 10 (KIP-106, ")
@@ -42,24 +42,24 @@ def test_a_finding_of_v3_gets_the_rows_that_explain_it_in_words_and_as_numbers()
     "anomaly", ["unseen", "inconsistent-offsets", "realtime-send", "nonmonotonic-send"]
 )
 def test_what_clients_saw_of_a_known_flaw_gets_its_row(anomaly: str) -> None:
-    (check,) = name_findings(checked(Finding(anomaly, "odd", *AT, 7)), [UNCLEAN], Preset.V3)
+    (check,) = name_findings(checked(Finding(anomaly, "odd", *AT, 7)), [UNCLEAN], (Preset.V3,))
     assert check.findings[0].rows == (10,)
 
 
 def test_a_finding_of_fenced_and_one_that_no_row_explains_keep_their_words() -> None:
     lost = checked(Finding("I1", "lost", *AT, 7))
-    assert name_findings(lost, [UNCLEAN], Preset.FENCED) == lost
+    assert name_findings(lost, [UNCLEAN], (Preset.FENCED,)) == lost
     unexplained = checked(Finding("I17", "too few", *AT, 7))
-    assert name_findings(unexplained, [UNCLEAN], Preset.V3) == unexplained
+    assert name_findings(unexplained, [UNCLEAN], (Preset.V3,)) == unexplained
 
 
 def test_a_finding_is_explained_by_earlier_events_on_any_node() -> None:
     """The follower is back later: that does not undo its truncation of committed records."""
     cut_off = checked(Finding("I11", "cut", *AT, 3, traced=(Traced.of(CUT),)))
-    (check,) = name_findings(cut_off, [CUT, BACK, COMMITTED], Preset.V3)
+    (check,) = name_findings(cut_off, [CUT, BACK, COMMITTED], (Preset.V3,))
     assert check.findings[0].rows == (1,)
     (check,) = name_findings(
-        checked(Finding("I1", "lost", *AT, 3)), [CUT, BACK, COMMITTED], Preset.V3
+        checked(Finding("I1", "lost", *AT, 3)), [CUT, BACK, COMMITTED], (Preset.V3,)
     )
     assert check.findings[0].rows == ()
 
@@ -67,7 +67,7 @@ def test_a_finding_is_explained_by_earlier_events_on_any_node() -> None:
 def test_of_many_findings_of_one_kind_the_first_are_named_in_each_partition() -> None:
     many = [Finding("I1", f"lost {offset}", *AT, offset) for offset in range(5, 25)]
     elsewhere = Finding("I1", "lost", "other", 0, 7)
-    (check,) = name_findings(checked(*many, elsewhere), [UNCLEAN], Preset.V3)
+    (check,) = name_findings(checked(*many, elsewhere), [UNCLEAN], (Preset.V3,))
     assert [finding.rows for finding in check.findings[:-1]] == [(10,)] * NAMED_OF_EACH + [()] * (
         len(many) - NAMED_OF_EACH
     )
