@@ -44,6 +44,8 @@ def problems_of_fault(fault: f.Fault, nodes: Collection[str]) -> Iterator[str]:
     topic = getattr(fault, "topic", None)
     if topic is not None and not is_topic_name(topic):
         yield f"{topic!r} is no topic's name"
+    if isinstance(fault, f.Upgrade) and not fault.image:
+        yield "it names no image"
     if isinstance(fault, f.ChangeConfig):
         try:
             parse_topic_config({fault.key: fault.value})

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from highwater_chaos.builds import THIS
 from highwater_chaos.fault_base import FaultBase
 from highwater_chaos.operator_work import ChangeConfig as ChangeConfig
 from highwater_chaos.operator_work import ChangeFetchers as ChangeFetchers
@@ -22,6 +23,7 @@ from highwater_chaos.operator_work import GiveUpMoving as GiveUpMoving
 from highwater_chaos.operator_work import MoveReplicas as MoveReplicas
 from highwater_chaos.operator_work import ThrottleReplication as ThrottleReplication
 from highwater_chaos.strange import Strange as Strange
+from highwater_core.config import Preset
 
 ANY = "any"
 PLANES = ("client", "replication", "control", "zookeeper")
@@ -103,6 +105,22 @@ class Terminate(FaultBase, frozen=True, tag="terminate"):
     lasting = _STARTED_AGAIN
     node: str
     for_ms: int | None = None
+
+
+class Upgrade(FaultBase, frozen=True, tag="upgrade"):
+    """SIGTERM; once it has stopped, it is started from another image, on its old disk.
+
+    What an operator does with one node after the other. Where it does not come up with the image,
+    it is put back. Then, or where the engine has no such image, the step is missed.
+    """
+
+    phrase = "upgrade {node} to image {image}"
+    node: str
+    image: str = THIS
+    """A tag of the engine, as highwater/node:0123456789ab, or without its repository. "this" is
+    the image of the code that runs the plan."""
+    preset: Preset | None = None
+    """Its preset from then on; None: as before."""
 
 
 class Pause(FaultBase, frozen=True, tag="pause"):
@@ -384,6 +402,7 @@ class StrangeRequests(FaultBase, frozen=True, tag="strange_requests"):
 Fault = (
     Kill
     | Terminate
+    | Upgrade
     | Pause
     | CrashLoop
     | PowerLoss

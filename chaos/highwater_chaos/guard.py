@@ -22,6 +22,8 @@ from highwater_chaos.words import say_step
 
 STOPPING_MS = 3_000
 """How long a node may take to stop, before its time down begins."""
+UPGRADING_MS = 2 * STOPPING_MS
+"""How long a node may take to stop, and to serve again with another image."""
 CUT_BY_LOSS_PERCENT = 50
 """From here on a lossy link counts as cut."""
 CUT_BY_LATENCY_MS = 1_000
@@ -75,6 +77,8 @@ def acting_of(step: Step, quiet_after_ms: int) -> Acting:
         for_ms += fault.delay_ms  # it may be reached at the end of its time
     if isinstance(fault, f.Terminate) and for_ms is not None:
         for_ms += STOPPING_MS
+    if isinstance(fault, f.Upgrade):
+        for_ms = UPGRADING_MS
     if for_ms is None or step.when is not None:
         return Acting(step, step.at_ms, max(step.at_ms, quiet_after_ms))
     return Acting(step, step.at_ms, step.at_ms + for_ms)
@@ -151,6 +155,8 @@ def _as_it_counts(fault: f.Fault) -> f.Fault:
 def _out_by_themselves(fault: f.Fault, names: Sequence[str], number: int) -> set[str]:
     match fault:
         case f.Kill() | f.Terminate() | f.Pause() | f.PowerLoss() | f.FlipBit() | f.Isolate():
+            return {_node(fault.node, number)}
+        case f.Upgrade():
             return {_node(fault.node, number)}
         case f.ExpireSession():  # out until it has registered again
             return {_node(fault.node, number)}

@@ -17,6 +17,7 @@ from pathlib import PurePath
 import msgspec
 
 from highwater_chaos.bounds import Bounds, problems_of_numbers
+from highwater_chaos.builds import NodeBuild, presets_in, problems_of_builds
 from highwater_chaos.fault_problems import (
     is_controller,
     is_node,
@@ -83,6 +84,8 @@ class PlanTopology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_settings: dict[str, int] = {}
     log_folders_per_broker: int = 1
     """With several, each of a broker's replicas is in one of them: d0, d1, ..."""
+    builds: dict[str, NodeBuild] = {}
+    """With which image and preset nodes begin, by name, or "any" for the others."""
 
     @property
     def controller_count(self) -> int:
@@ -269,6 +272,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The planted bug that every node has, "" for none."""
         return "" if self.expected is None else self.expected.planted
 
+    @property
+    def presets(self) -> tuple[Preset, ...]:
+        """All presets that its nodes ever have, the cluster's first."""
+        builds = [build.preset for build in self.topology.builds.values()]
+        steps = [getattr(step.do, "preset", None) for step in self.steps]
+        return presets_in(self.topology.preset, (*builds, *steps))
+
 
 class _Format(msgspec.Struct, frozen=True):
     """The format of a plan of any format."""
@@ -386,6 +396,7 @@ def _problems_of(plan: Plan) -> Iterator[str]:
     yield from _problems_of_workload(plan.workload, plan.topology.brokers)
     known = set(node_names(plan.topology))
     yield from _problems_of_core(plan.core, known, plan.topology.controller_count)
+    yield from problems_of_builds(plan.topology.builds, plan.presets, known)
     for number, step in enumerate(plan.steps, 1):
         where = f"step {number}, {fault_name(step.do)}"
         for problem in _problems_of_step(step, known):

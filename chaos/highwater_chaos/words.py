@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from highwater_chaos import faults as f
+from highwater_chaos.builds import EVERY_NODE
 from highwater_chaos.plan import Group, Observed, Plan, PlanTopology, Producer, Step, Topic, When
 
 _ACKS = {-1: "all", 0: "0", 1: "1"}
@@ -34,6 +35,8 @@ def say_fault(fault: f.Fault) -> str:
         words = f"lift the throttle of topic {fault.topic}'s replication"
     if isinstance(fault, f.LoseZooKeeperReply | f.DelayAt) and fault.count != 1:
         words += f" ({fault.count} times)"
+    if isinstance(fault, f.Upgrade) and fault.preset is not None:
+        words += f", preset {fault.preset}"
     if isinstance(fault, f.CrashAt) and fault.restart_after_ms is not None:
         words += f", started again after {fault.restart_after_ms} ms"
     for_ms = getattr(fault, "for_ms", None)
@@ -75,6 +78,11 @@ def say_plan(plan: Plan) -> Iterator[str]:
         if settings:
             listed = ", ".join(f"{name} {value}" for name, value in settings.items())
             yield f"{owner} settings: {listed}"
+    for node, build in plan.topology.builds.items():
+        others = "every other node" if len(plan.topology.builds) > 1 else "every node"
+        whose = others if node == EVERY_NODE else node
+        preset = "" if build.preset is None else f", preset {build.preset}"
+        yield f"{whose} begins with image {build.image}{preset}"
     for topic in plan.workload.topics:
         yield _say_topic(topic)
     for producer in plan.workload.producers:

@@ -14,6 +14,7 @@ from typing import Protocol
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_chaos.words import say_step
+from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.messages import FailPointAction
 from highwater_simulator.clocks import NS_PER_MS
@@ -29,6 +30,10 @@ STOP_POLL_MS = 20
 
 Revert = Callable[[], None]
 Acted = Callable[[], None]
+
+
+def _stays() -> None:
+    """Undo nothing: what an operator did stays."""
 
 
 @dataclass(slots=True, eq=False)
@@ -229,6 +234,8 @@ class FaultInjector:
                 return self._crash_again_and_again(fault, node)
             case f.Terminate():
                 return self._terminate(node)
+            case f.Upgrade():
+                return self._upgrade(node, fault.preset)
             case f.CrashAt(point=point, restart_after_ms=after_ms):
                 armed = _ArmedPoint(point, FailPointAction.EXIT, 1, 0, after_ms, acted)
                 return self._arm(node, armed)
@@ -302,6 +309,16 @@ class FaultInjector:
         self._world.request_stop(node)
         self.asked_to_stop[node] = None
         return functools.partial(self._start_once_stopped, node)
+
+    def _upgrade(self, node: int, preset: Preset | None) -> Revert | None:
+        """Ask the node to stop, and start it with that preset once it has; None: with its own."""
+        handle = self._world.handle(node)
+        stopping = self._terminate(node)
+        if stopping is None:
+            return None
+        handle.preset = preset or handle.preset
+        stopping()
+        return _stays
 
     def _start_once_stopped(self, node: int) -> None:
         if self._world.handle(node).is_running and node in self.asked_to_stop:

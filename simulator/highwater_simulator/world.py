@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from highwater_broker.node import BrokerNode
 from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
+from highwater_chaos.builds import build_of
 from highwater_chaos.plan import Network as Links
 from highwater_chaos.plan import PlanTopology
 from highwater_checker.stories.entries import STARTED
@@ -20,6 +21,7 @@ from highwater_controller.node import ControllerNode
 from highwater_controller.settings import ControllerSettings
 from highwater_core import znodes
 from highwater_core.check import check
+from highwater_core.config import Preset
 from highwater_core.events import TraceEvent
 from highwater_core.fail_points import FailPoints
 from highwater_core.ids import FIRST_CONTROLLER_ID, Endpoint, NodeId, TopicPartition, node_name
@@ -74,10 +76,12 @@ class Node(Protocol):
 class NodeHandle:
     """One node through all its incarnations: its disk stays, the rest is made anew."""
 
-    def __init__(self, name: str, node_id: NodeId, disk: Disk) -> None:
+    def __init__(self, name: str, node_id: NodeId, disk: Disk, preset: Preset) -> None:
         self.name = name
         self.node_id = node_id
         self.disk = disk
+        self.preset = preset
+        """Of its next start."""
         self.runtime: NodeRuntime | None = None
         self.node: Node | None = None
         self.is_asked_to_stop = False
@@ -136,7 +140,9 @@ class World:
 
     def _handle(self, name: str, node_id: int) -> NodeHandle:
         names = str(self.topology.settings_of_brokers.get("log_folders", "")).split(",")
-        return NodeHandle(name, NodeId(node_id), Disk(self.rng.stream(f"disk/{name}"), names))
+        preset = build_of(name, self.topology.builds).preset or self.topology.preset
+        disk = Disk(self.rng.stream(f"disk/{name}"), names)
+        return NodeHandle(name, NodeId(node_id), disk, preset)
 
     # ------------------------------------------------------------ nodes
 
@@ -243,7 +249,7 @@ class World:
         host = handle.name
         settings: dict[str, Any] = {
             "node_id": handle.node_id,
-            "preset": self.topology.preset,
+            "preset": handle.preset,
             "toggles": self.topology.toggles,
             "incarnation": runtime.incarnation,
             "client_host": host,
@@ -295,7 +301,7 @@ class World:
     def _make_controller(self, handle: NodeHandle, runtime: NodeRuntime) -> ControllerNode:
         settings: dict[str, Any] = {
             "node_id": handle.node_id,
-            "preset": self.topology.preset,
+            "preset": handle.preset,
             "toggles": self.topology.toggles,
             "incarnation": runtime.incarnation,
             "control_host": handle.name,

@@ -166,7 +166,7 @@ def test_a_file_of_a_run_is_named_in_one_place() -> None:
         if "highwater_checker/run_folder" not in name_of(path)
         for match in named.finditer(path.read_text())
     }
-    assert found == {'harness/highwater/cluster/cluster.py: "snapshots.json"'}, "of failed tests"
+    assert found == {'harness/highwater/cluster/looking.py: "snapshots.json"'}, "of failed tests"
 
 
 def test_the_page_of_the_controller_has_every_event_with_its_steps_and_source() -> None:

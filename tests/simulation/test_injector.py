@@ -10,6 +10,7 @@ import pytest
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.stories.entries import Note
+from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import FailPoint
 from highwater_simulator.clocks import TRUE_RATE_PPM
@@ -138,6 +139,29 @@ def test_a_crash_loop_ends_at_its_time_or_with_another_fault_that_takes_the_node
     assert (run.runs(1), run.runs(2)) == (True, False)
     run.after(1_000)
     assert (starts(run, "broker-2"), run.runs(2)) == (4, True)
+
+
+def test_an_upgraded_node_stops_cleanly_and_starts_with_its_new_preset(inject: Inject) -> None:
+    run = inject(
+        Step(50, f.Upgrade("broker-1", preset=Preset.KIP101)),
+        Step(60, f.Upgrade("broker-2")),
+        Step(2_000, f.Kill("broker-1")),
+        Step(2_100, f.Upgrade("broker-1")),
+    )
+    before = preset_of(run, 2)
+    run.after(1_900)
+    assert (starts(run, "broker-1"), starts(run, "broker-2")) == (2, 2)
+    assert (preset_of(run, 1), preset_of(run, 2)) == (Preset.KIP101, before)
+    assert run.after(1_000).outcome == {
+        "fired": ["upgrade", "upgrade", "kill"],
+        "missed": ["upgrade"],
+    }
+
+
+def preset_of(run: Injected, node: int) -> str:
+    snapshot = run.world.snapshot(node)
+    assert snapshot is not None
+    return snapshot.preset
 
 
 def test_a_crash_loop_needs_a_node_that_runs(inject: Inject) -> None:

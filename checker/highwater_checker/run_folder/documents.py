@@ -116,10 +116,20 @@ class RunBuild:
 
     commit: of the checkout, ending in "-dirty" where files differ from it; "" without one.
     client: the library of a plan's producers and consumers; "" where there was no plan.
+    nodes: the builds that each node ran, in order, by its name; none where all ran the same one.
     """
 
     commit: str = ""
     client: str = ""
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def told(self) -> tuple[str, ...]:
+        """Return a line for each way through the builds: broker-0, broker-1: one -> another."""
+        ways = dict.fromkeys(self.nodes.values())
+        return tuple(
+            f"{', '.join(n for n, ran in self.nodes.items() if ran == way)}: {' -> '.join(way)}"
+            for way in ways
+        )
 
 
 @dataclass(frozen=True, slots=True)

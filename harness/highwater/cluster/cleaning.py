@@ -122,3 +122,11 @@ def _each(names: Iterable[str], remove: Callable[[str], None]) -> None:
 
     with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="clean") as pool:
         list(pool.map(wait, names))
+
+
+def ended_nodes(engine: docker.DockerClient, run_id: str) -> tuple[int, ...]:
+    """Return the nodes whose process ended; one call, since it is asked while nodes start."""
+    of_nodes = [f"{labels.RUN}={run_id}", labels.NODE]
+    filters = {"label": of_nodes, "status": ["exited", "dead"]}
+    containers = engine.api.containers(all=True, filters=filters)
+    return tuple(sorted(int(container["Labels"][labels.NODE]) for container in containers))

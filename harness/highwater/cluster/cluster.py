@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import docker
-import msgspec
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 
-from highwater.cluster import labels
-from highwater.cluster.cleaning import find_runs, remove_run, sweep_stale
+from highwater.cluster import builds, labels
+from highwater.cluster.builds import NodeBuild, Upgraded
+from highwater.cluster.cleaning import ended_nodes, find_runs, remove_run, sweep_stale
 from highwater.cluster.collecting import copy_out
 from highwater.cluster.containers import Site, container_name, freeze, start_container, thaw
 from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, make_disks
@@ -29,7 +29,9 @@ from highwater.cluster.engine import Reach, connect_engine, engine_facts
 from highwater.cluster.images import ensure_images, ensure_planted_image
 from highwater.cluster.inspection import Inspector
 from highwater.cluster.labels import Lease, Owner, RunLabels
+from highwater.cluster.looking import describe, write_snapshots
 from highwater.cluster.network import create_network
+from highwater.cluster.node_logs import node_log
 from highwater.cluster.readiness import first_missing_condition
 from highwater.cluster.reaper import REAPER
 from highwater.cluster.topology import (
@@ -42,12 +44,13 @@ from highwater.cluster.topology import (
     decode_topology,
 )
 from highwater.cluster.trace_parts import join_parts
-from highwater.cluster.zookeeper_dump import dump_zookeeper
+from highwater.cluster.zookeeper_dump import dump_zookeeper, write_dump
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
 from highwater.run_folder import new_run_id
 from highwater.waiting import NeverHappened, eventually
+from highwater_chaos.builds import THIS
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import UNREACHABLE, ZNODES, Znode
+from highwater_checker.run_folder.documents import Znode
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.messages import NodeSnapshot
 
@@ -60,7 +63,6 @@ KILLED_EXIT_CODE = 137
 UP = ("running", "paused")
 STOPPED = ("exited", "created")
 """The engine's words for a container with processes, and for one that can be started."""
-_LOG_TAIL_LINES = 15
 
 
 class Cluster:
@@ -81,6 +83,7 @@ class Cluster:
         planted: str = "",
         sized_disks: bool = False,
         faulty_disks: bool = False,
+        images: Mapping[int, NodeBuild | str] | None = None,
         engine: docker.DockerClient | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -89,10 +92,14 @@ class Cluster:
         planted: a bug of highwater_planted that all its nodes have.
         sized_disks: whether brokers have disks that can be filled (highwater.cluster.disks).
         faulty_disks: whether they have disks that can lose power, refuse operations and be slow.
+        images: what single nodes run instead of this build's image: a tag, or a NodeBuild.
         """
         self.topology = topology
         self._planted = planted
         self._sized_disks, self._faulty_disks = sized_disks, faulty_disks
+        self._images = images or {}
+        self.builds: dict[NodeId, list[str]] = {}
+        """What each node has run since this object started or upgraded it, in words, in order."""
         self.run_id = run_id or new_run_id("cluster")
         self.phases: dict[str, float] = {}
         """Seconds that each phase of start() took, in order."""
@@ -169,6 +176,8 @@ class Cluster:
                 images = ensure_images(self._engine, self._say)
                 if self._planted:
                     ensure_planted_image(self._engine, self._say)
+                preset = self.topology.preset
+                first = builds.begin_with(self._engine, self._images, preset, self._say)
             if self._run.lease is Lease.OWNED:
                 REAPER.cluster_up()
                 self._on_lease = True
@@ -178,7 +187,7 @@ class Cluster:
                 _, self._subnet = create_network(self._engine, name, self._run, self.topology)
             site = Site(
                 self._run, self.topology, self._subnet, name, images, self._facts,
-                self._planted, self._sized_disks, self._faulty_disks,
+                self._planted, self._sized_disks, self._faulty_disks, first,
             )  # fmt: skip
             with self._phase("containers"):
                 if self._sized_disks:
@@ -190,6 +199,8 @@ class Cluster:
                 self._ports = {
                     spec.node_id: chosen for spec, chosen in zip(nodes, ports, strict=True)
                 }
+                own = [spec for spec in nodes if spec.node_id != ZOOKEEPER]
+                self.builds = {spec.node_id: [str(site.build_of(spec))] for spec in own}
             with self._phase("ready"):
                 self.wait_until_ready(within_s=ready_within_s)
         except BaseException:
@@ -223,7 +234,7 @@ class Cluster:
 
         def ready() -> bool:
             missing = self._not_ready()
-            ended = self._ended_nodes() if missing else ()
+            ended = ended_nodes(self._engine, self.run_id) if missing else ()
             if ended:
                 raise ClusterStartFailed(
                     f"node {ended[0]} ended while the cluster started\n{self.describe()}"
@@ -234,13 +245,6 @@ class Cluster:
             eventually(ready, within=within_s, what="the cluster serves", state=self._not_ready)
         except NeverHappened as error:
             raise ClusterStartFailed(f"{error}\n{self.describe()}") from error
-
-    def _ended_nodes(self) -> tuple[int, ...]:
-        """Return the nodes whose process ended; one call, since it is asked while nodes start."""
-        of_nodes = [f"{labels.RUN}={self.run_id}", labels.NODE]
-        filters = {"label": of_nodes, "status": ["exited", "dead"]}
-        containers = self._engine.api.containers(all=True, filters=filters)
-        return tuple(sorted(int(container["Labels"][labels.NODE]) for container in containers))
 
     def _not_ready(self) -> str:
         return first_missing_condition(self.topology, self.try_snapshot)
@@ -261,6 +265,23 @@ class Cluster:
     def start_node(self, node: int) -> None:
         """Start a stopped node again, at its old address and on its old volume."""
         self._engine.api.start(self.container_name(node))
+
+    def upgrade(
+        self,
+        node: int,
+        build: NodeBuild | str = THIS,
+        start: Callable[[int], None] | None = None,
+    ) -> Upgraded:
+        """Stop the node, have it run another image on its volume, and prove that it does.
+
+        build: a tag of the engine, "this" for this build's, or a NodeBuild with a preset too.
+        start: starts a stopped node; None: start_node.
+
+        Raises:
+            HarnessError: there is no such image, or the node did not come up with it.
+        """
+        asked = NodeBuild(build) if isinstance(build, str) else build
+        return builds.upgrade(self, node, asked, start or self.start_node)
 
     def pause(self, node: int) -> None:
         """Freeze the node's processes; its connections stay open.
@@ -390,10 +411,7 @@ class Cluster:
 
     def logs(self, node: int, *, tail: int | None = None) -> str:
         """Return the output of the node's processes, all incarnations, oldest first."""
-        output = self._engine.api.logs(
-            self.container_name(node), tail="all" if tail is None else tail
-        )
-        return bytes(output).decode("utf-8", errors="replace")
+        return node_log(self._engine, self.container_name(node), tail)
 
     def follow_logs(self, node: int) -> Iterator[str]:
         """Yield the node's output line by line, until it ends."""
@@ -402,14 +420,7 @@ class Cluster:
 
     def describe(self) -> str:
         """Return every container's state and the tail of its log, for a failure's message."""
-        lines = []
-        for spec in self.topology.nodes():
-            lines.append(f"--- {spec.name}: {self.status(spec.node_id)}")
-            try:
-                lines.append(self.logs(spec.node_id, tail=_LOG_TAIL_LINES).rstrip())
-            except APIError as error:
-                lines.append(f"(no log: {error.explanation})")
-        return "\n".join(lines)
+        return describe(self)
 
     # ------------------------------------------------------------ evidence
 
@@ -429,21 +440,14 @@ class Cluster:
         """Copy the evidence of running nodes: no segments, but describe.txt and snapshots.json."""
         self.collect_zookeeper(folder)
         (folder / "describe.txt").write_text(self.describe(), encoding="utf-8")
-        snapshots = {str(node): self.try_snapshot(node) for node in self.node_ids}
-        text = msgspec.json.format(msgspec.json.encode(snapshots), indent=2)
-        (folder / "snapshots.json").write_bytes(text + b"\n")
+        write_snapshots(self, folder)
         self._on_nodes(
             self._every_node, lambda node: self.collect_node(node, folder, segments=False)
         )
 
     def collect_zookeeper(self, folder: Path) -> None:
         """Write zookeeper.json; if ZooKeeper is unreachable, its error text instead."""
-        try:
-            znodes: Mapping[str, Znode | str] = self.zookeeper_dump()
-        except NodeUnreachable as error:
-            znodes = {UNREACHABLE: str(error)}
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ZNODES.name).write_bytes(ZNODES.encode(znodes))
+        write_dump(self.zookeeper_endpoint, folder)
 
     def collect_node(self, node: int, folder: Path, *, segments: bool = True) -> None:
         """Copy a node's log, traces and, of a broker, segments; of a removed node nothing."""

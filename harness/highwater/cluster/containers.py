@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -14,6 +14,7 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
+from highwater.cluster.builds import NodeBuild, command_of
 from highwater.cluster.disks import (
     DATA_FOLDER,
     DISK_FOLDER,
@@ -36,7 +37,7 @@ from highwater.cluster.topology import (
 )
 from highwater.errors import ClusterStartFailed
 from highwater.waiting import NeverHappened, eventually
-from highwater_core.ids import Endpoint
+from highwater_core.ids import Endpoint, NodeId
 
 # testcontainers' reaper is an image, which cannot be pulled without a registry;
 # highwater.cluster.reaper does its work by our own labels.
@@ -64,6 +65,13 @@ class Site:
     """Whether brokers have disks of a fixed size; the disks exist before the containers."""
     faulty_disks: bool = False
     """Whether brokers have disks that can lose power, refuse operations and be slow."""
+    builds: Mapping[NodeId, NodeBuild] = field(default_factory=dict)
+    """What single nodes run instead of what all others run; their images are tags."""
+
+    def build_of(self, spec: NodeSpec) -> NodeBuild:
+        """Return the build with which the controller or broker begins."""
+        image = self.images.planted if self.planted else self.images.node
+        return self.builds.get(spec.node_id, NodeBuild(image, planted=self.planted))
 
 
 def container_name(run_id: str, spec: NodeSpec) -> str:
@@ -152,8 +160,9 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
     client_options = {"timeout": CALL_TIMEOUT_S}
     zookeeper = spec.kind is NodeKind.ZOOKEEPER
     is_faulty = site.faulty_disks and spec.kind is NodeKind.BROKER
+    build = site.build_of(spec)
     container = DockerContainer(
-        _image(site, spec),
+        site.images.zookeeper if zookeeper else build.image,
         docker_client_kw=client_options,
         name=container_name(site.run.run_id, spec),
     )
@@ -162,13 +171,13 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         # with_bind_ports takes no address: it would publish on all interfaces.
         container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
     if not zookeeper:
-        bug = ["highwater_planted", site.planted] if site.planted else []
-        command = ["python", "-m", *bug, _MODULES[spec.kind]]
+        command = command_of(_MODULES[spec.kind], build.planted)
         container.with_command(on_faulty_disk(command) if is_faulty else command)
         external = None
         if "external" in ports:
             external = Endpoint(site.facts.published_host, ports["external"])
-        container.with_envs(**node_environment(site.topology, spec, site.subnet, external))
+        topology = replace(site.topology, preset=build.preset or site.topology.preset)
+        container.with_envs(**node_environment(topology, spec, site.subnet, external))
         volume = _create_volume(container.get_docker_client(), site, spec)
         container.with_volume_mapping(volume, DATA_FOLDER, "rw")
     if site.sized_disks and spec.kind is NodeKind.BROKER:
@@ -189,12 +198,6 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         **(FAULTY_DISK_RIGHTS if is_faulty else {}),
     }
     return container.with_kwargs(**options)
-
-
-def _image(site: Site, spec: NodeSpec) -> str:
-    if spec.kind is NodeKind.ZOOKEEPER:
-        return site.images.zookeeper
-    return site.images.planted if site.planted else site.images.node
 
 
 def _create_volume(client: DockerClient, site: Site, spec: NodeSpec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 
 from highwater.errors import NodeUnreachable
-from highwater_checker.run_folder.documents import Znode
+from highwater_checker.run_folder.documents import UNREACHABLE, ZNODES, Znode
 from highwater_core.ids import Endpoint
 
 
@@ -32,6 +33,16 @@ def dump_zookeeper(endpoint: Endpoint, *, timeout_s: float = 10.0) -> Mapping[st
         client.stop()
         client.close()
     return found
+
+
+def write_dump(endpoint: Endpoint, folder: Path) -> None:
+    """Write zookeeper.json; if ZooKeeper is unreachable, its error's text instead."""
+    try:
+        znodes: Mapping[str, Znode | str] = dump_zookeeper(endpoint)
+    except NodeUnreachable as error:
+        znodes = {UNREACHABLE: str(error)}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ZNODES.name).write_bytes(ZNODES.encode(znodes))
 
 
 def four_letter_word(endpoint: Endpoint, word: str, *, timeout_s: float = 1.0) -> str:

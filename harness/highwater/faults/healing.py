@@ -21,6 +21,7 @@ from functools import partial
 from docker.errors import APIError, NotFound
 
 from highwater.cluster import labels
+from highwater.cluster.builds import finish_replacing
 from highwater.cluster.cleaning import find_runs
 from highwater.cluster.cluster import STOPPED, Cluster
 from highwater.cluster.disks import LOST_AT_A_START, holder_of_disks
@@ -217,6 +218,9 @@ class _Healing:
     # ------------------------------------------------------------ one node
 
     def _mend(self, node: NodeHealed) -> None:
+        if half_done := finish_replacing(self._cluster, node.node):
+            _note(node.found, [half_done])
+            _note(node.done, ["it has one container"])
         at, seen = self._baselines[node.node], self._look_at(node.node)
         _note(node.found, at.wrong_with(seen))
         if seen.container == "paused":

@@ -57,6 +57,17 @@ _PROCESSES = (
         examples=(f.Terminate("broker-1"),),
     ),
     Kind(
+        fault=f.Upgrade,
+        do=lambda rooms, name, fault, find: rooms.nodes.upgrade(fault, find),
+        needs=(Means.ENGINE,),
+        mechanism="as terminate; then the engine removes the container, and makes one of the image "
+        "on the same volume, with the same name, address and ports",
+        proof="the engine runs the image, and the node answers in its next incarnation with the "
+        "preset, and with the build that its image names; images of older versions name none",
+        ends=_STAYS,
+        no_example="the node has another container afterwards",
+    ),
+    Kind(
         fault=f.Pause,
         do=lambda rooms, name, fault, find: rooms.nodes.pause(fault, find),
         needs=(Means.FREEZER,),

@@ -46,6 +46,8 @@ class Again:
     test: str = ""
     has_plan: bool = True
     """Whether there is a plan, which this version perhaps cannot read."""
+    builds: tuple[str, ...] = ()
+    """Which nodes ran which builds, a line each; none where all ran the same build."""
 
     @property
     def test_in_a_shell(self) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from highwater.checkout import commit_here
+from highwater.cluster.cluster import Cluster
 from highwater.run_folder import RunFolder
 from highwater_checker.run_folder.documents import BUILD, RunBuild
 
@@ -12,3 +15,11 @@ def write_build(folder: RunFolder, client: str = "") -> RunBuild:
     build = RunBuild(commit_here(), client)
     folder.write(BUILD, build)
     return build
+
+
+def write_mixed_builds(folder: RunFolder, cluster: Cluster) -> None:
+    """Add to the run's build which node ran which, unless all ran the same one."""
+    ran = {cluster.topology.node(node).name: tuple(own) for node, own in cluster.builds.items()}
+    if len({build for own in ran.values() for build in own}) > 1:
+        build = BUILD.read(folder.path) or RunBuild()
+        folder.write(BUILD, replace(build, nodes=ran))

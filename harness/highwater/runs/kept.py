@@ -15,10 +15,12 @@ import msgspec
 from highwater.run_folder import is_run, name_of_test, was_on_containers
 from highwater.runs.plans.running import WorldName
 from highwater_checker.run_folder.documents import (
+    BUILD,
     PLAN,
     TOPOLOGY,
     VERDICT,
     BadDocument,
+    RunBuild,
 )
 from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome
@@ -42,6 +44,7 @@ class KeptRun:
     what: the title or seed of its plan, or the name of its test.
     outcome: of its stored verdict; None of a run that was interrupted, or goes on.
     reason: the verdict's first one.
+    builds: which nodes ran which builds, a line each; none where all ran the same build.
     """
 
     path: Path
@@ -53,6 +56,7 @@ class KeptRun:
     outcome: Outcome | None
     reason: str
     size_bytes: int
+    builds: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -86,6 +90,7 @@ def _kept(path: Path) -> KeptRun:
         outcome=outcome,
         reason=reason,
         size_bytes=sum(each.st_size for each in stats),
+        builds=_builds_of(path),
     )
 
 
@@ -124,6 +129,13 @@ def _preset_of(path: Path) -> str:
     except BadDocument:
         return ""
     return "" if topology is None or topology.preset is None else topology.preset
+
+
+def _builds_of(path: Path) -> tuple[str, ...]:
+    try:
+        return (BUILD.read(path) or RunBuild()).told()
+    except BadDocument:
+        return ()
 
 
 def _what_was_run(path: Path) -> str:

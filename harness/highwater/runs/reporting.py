@@ -154,7 +154,8 @@ def _session_timeout_ms(topology: RunTopology) -> int:
 def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:
     build = read_document(BUILD, folder, [])
     is_virtual = not was_on_containers(folder)
-    commit = commit_here() if build is None and is_virtual else (build or RunBuild()).commit
+    known = build or RunBuild()
+    commit = commit_here() if build is None and is_virtual else known.commit
     return Again(
         folder=shlex.quote(text_of(folder)),
         is_virtual=is_virtual,
@@ -162,6 +163,7 @@ def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:
         preset=topology.preset or "",
         planted="" if plan is None else plan.planted,
         commit=commit,
+        builds=known.told(),
         test=name_of_test(folder) if plan is None else "",
         has_plan=may_be_there(folder / PLAN.name),
     )

@@ -8,9 +8,10 @@ from highwater_chaos.plan import Plan
 from highwater_checker.catalogue.explain import Explanation, explain
 from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_checker.stories.entries import Entry
-from highwater_core.config import PROMISES, MayBreak
+from highwater_core.config import MayBreak
 from highwater_core.events import TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_core.mixing import promised_by_all
 from highwater_simulator.oracle.violation import Violation
 
 _Key = tuple[TopicPartition | None, str, str]
@@ -21,10 +22,10 @@ FLAGGED = ("I10", "I12")
 def may_break(plan: Plan) -> Mapping[str, MayBreak]:
     """Return by invariant the rows that may break it in the plan's run.
 
-    They are the rows of the plan's preset, and those that the plan expects: its toggles, or its
+    They are the rows of its nodes' presets, and those that the plan expects: its toggles, or its
     planted mistake, bring them back.
     """
-    promises = PROMISES[plan.topology.preset]
+    promises = promised_by_all(plan.presets)
     expected = () if plan.expected is None else plan.expected.rows
     if not expected:
         return promises
@@ -83,7 +84,7 @@ class OnTheWay:
         """
         self._plan = plan
         self._entries = entries
-        promises = PROMISES[plan.topology.preset]
+        promises = promised_by_all(plan.presets)
         self._flagged = (*(name for name in FLAGGED if promises[name].rows), *also_flagged)
         self.flags: list[Violation] = []
         """Violations that did not end the run."""

@@ -106,6 +106,7 @@ POINT = FailPoint.BEFORE_TRUNCATION
         (f.DelayAt("broker-1", POINT, OUT_BY_DELAY_MS, for_ms=1_000), True),
         (f.DelayAt("broker-1", POINT, OUT_BY_DELAY_MS - 1, for_ms=1_000), False),
         (f.HalfOpen(*LINK), True),
+        (f.Upgrade("broker-1"), True),
         (f.ResetConnections(*LINK), False),
         (f.LimitBandwidth(*LINK, 500, 1_000), False),
     ],

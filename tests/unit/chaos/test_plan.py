@@ -47,6 +47,7 @@ WHOLE = Plan(
 FIELDS = {
     "kill": {"node", "for_ms", "disk"},
     "terminate": {"node", "for_ms"},
+    "upgrade": {"node", "image", "preset"},
     "pause": {"node", "for_ms", "by"},
     "crash_loop": {"node", "times", "every_ms", "for_ms"},
     "power_loss": {"node", "for_ms"},

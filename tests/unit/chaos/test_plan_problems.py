@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from highwater_broker.kafka_api.lookup import is_legal_topic_name
 from highwater_chaos import faults as f
+from highwater_chaos.builds import NodeBuild
 from highwater_chaos.draw import Draw
 from highwater_chaos.fault_problems import is_topic_name
 from highwater_chaos.plan import (
@@ -58,6 +59,14 @@ def broker_setting(name: str, value: int) -> Plan:
     return Plan(1, topology=PlanTopology(broker_settings={name: value}))
 
 
+def builds(**by_node: NodeBuild) -> Plan:
+    return Plan(1, topology=PlanTopology(builds=by_node))
+
+
+def upgrade(*fields: Any) -> Plan:
+    return Plan(1, steps=(Step(0, f.Upgrade(*fields)),))
+
+
 @pytest.mark.parametrize(
     ("plan", "says"),
     [
@@ -94,6 +103,12 @@ def broker_setting(name: str, value: int) -> Plan:
         ),
         (Plan(1, topology=PlanTopology(toggles={"haste": True})), "toggles: no such toggle: haste"),
         (Plan(1, topology=PlanTopology(toggles={"truncation": "none"})), "toggles: "),
+        (builds(nobody=NodeBuild("a")), "builds: there is no node 'nobody'"),
+        (builds(any=NodeBuild("")), "builds: any has no image"),
+        (builds(any=NodeBuild(preset=Preset.V2)), "presets fenced and v2 cannot be mixed"),
+        (upgrade("broker-0", "this", Preset.KIP101), "presets fenced and kip101 cannot be mixed"),
+        (upgrade("broker-9"), "step 1, upgrade: there is no node 'broker-9'"),
+        (upgrade("broker-0", ""), "step 1, upgrade: it names no image"),
         (Plan(1, core=BROKERS), "core: it has at least one broker and one controller"),
         (Plan(1, core=("controller-1000",)), "core: it has at least one broker and one controller"),
         (Plan(1, core=("broker-0", "broker-0", "controller-1000")), "core: a node is there twice"),
@@ -103,6 +118,15 @@ def broker_setting(name: str, value: int) -> Plan:
 def test_a_cluster_and_a_load_that_cannot_be_are_refused(plan: Plan, says: str) -> None:
     (problem,) = problems_of(plan)
     assert says in problem
+
+
+def test_presets_of_one_protocol_may_be_in_one_plan() -> None:
+    plan = replace(
+        upgrade("broker-1", "this", Preset.KIP101),
+        topology=PlanTopology(preset=Preset.V3, builds={"any": NodeBuild(preset=Preset.CLASSIC)}),
+    )
+    assert problems_of(plan) == []
+    assert plan.presets == (Preset.V3, Preset.CLASSIC, Preset.KIP101)
 
 
 def test_brokers_that_command_themselves_are_a_core_without_a_controller() -> None:

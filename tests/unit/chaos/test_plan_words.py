@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from highwater_chaos import faults as f
+from highwater_chaos.builds import NodeBuild
 from highwater_chaos.plan import (
     BadPlan,
     Consumer,
@@ -23,6 +24,7 @@ from highwater_chaos.plan import (
     encode_plan,
 )
 from highwater_chaos.words import say_fault, say_plan, say_step, say_when
+from highwater_core.config import Preset
 
 
 def example_of(kind: type[f.Fault]) -> f.Fault:
@@ -51,6 +53,11 @@ def test_every_kind_of_fault_has_words(kind: type[f.Fault]) -> None:
         (
             Step(0, f.Kill("broker-1", disk=f.DiskAtStart.EMPTY)),
             "at 0 ms: kill broker-1 and empty its disk",
+        ),
+        (Step(5, f.Upgrade("broker-1")), "at 5 ms: upgrade broker-1 to image this"),
+        (
+            Step(5, f.Upgrade("broker-1", "0a1b", Preset.KIP101)),
+            "at 5 ms: upgrade broker-1 to image 0a1b, preset kip101",
         ),
         (Step(5, f.Pause("broker-1", 20)), "at 5 ms: pause broker-1 for 20 ms"),
         (
@@ -151,3 +158,24 @@ def test_a_plan_without_its_defaults_is_the_same_plan_and_says_no_more_than_it_m
 def test_a_plan_with_a_field_that_plans_do_not_have_is_refused() -> None:
     with pytest.raises(BadPlan, match="colour"):
         decode_plan(b'{"seed": 1, "colour": "red"}')
+
+
+def test_the_builds_that_nodes_begin_with_are_told() -> None:
+    one = NodeBuild("0a1b")
+    assert builds_told(any=one) == ["every node begins with image 0a1b"]
+    assert builds_told(any=one, **{"broker-0": NodeBuild(preset=Preset.FENCED)}) == [
+        "every other node begins with image 0a1b",
+        "broker-0 begins with image this, preset fenced",
+    ]
+
+
+def builds_told(**builds: NodeBuild) -> list[str]:
+    said = say_plan(Plan(1, topology=PlanTopology(builds=builds)))
+    return [line for line in said if "begins with" in line]
+
+
+def test_a_plan_with_builds_is_read_back_without_its_defaults() -> None:
+    plan = Plan(1, topology=PlanTopology(builds={"any": NodeBuild("0a1b")}))
+    text = encode_plan(plan, omit_defaults=True)
+    assert decode_plan(text) == plan
+    assert b"preset" not in text

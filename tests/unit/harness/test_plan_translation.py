@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from highwater.cluster.builds import NodeBuild
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology, decode_topology
 from highwater.faults.kinds import KINDS
 from highwater.runs.plans.in_containers import Unsupported, check_supported
-from highwater.runs.plans.translation import differences, topology_of, unsupported
+from highwater.runs.plans.translation import builds_of, differences, topology_of, unsupported
 from highwater_chaos import faults as f
+from highwater_chaos.builds import NodeBuild as ChaosBuild
 from highwater_chaos.plan import Expected, Network, Plan, PlanTopology, Step
 from highwater_checker.run_folder.documents import TOPOLOGY, RunTopology
 from highwater_core.config import Preset
@@ -23,6 +25,7 @@ def plan_with(*faults: f.Fault) -> Plan:
     [
         f.Kill("leader of t-0"),
         f.Terminate("leader of t-0"),
+        f.Upgrade("leader of t-0", "0a1b"),
         f.Pause("leader of t-0"),
         f.Pause("leader of t-0", by=f.PauseBy.SIGSTOP),
         f.CrashLoop("leader of t-0", 3),
@@ -153,3 +156,20 @@ def test_settings_that_a_topology_cannot_have_are_refused() -> None:
     plan = Plan(seed=1, topology=PlanTopology(broker_settings={"node_id": 3}))
     with pytest.raises(Unsupported, match="node_id"):
         check_supported(plan)
+
+
+def test_nodes_begin_with_their_own_build_else_with_that_of_every_node() -> None:
+    builds = {"any": ChaosBuild("0a1b"), "broker-1": ChaosBuild(), "controller-1000": ChaosBuild()}
+    plan = Plan(seed=1, topology=PlanTopology(brokers=2, controllers=1, builds=builds))
+    assert builds_of(plan, topology_of(plan)) == {0: NodeBuild("0a1b")}
+
+
+def test_a_planted_bug_is_in_nodes_that_begin_with_this_build_alone() -> None:
+    builds = {"broker-0": ChaosBuild("0a1b"), "broker-1": ChaosBuild(preset=Preset.FENCED)}
+    plan = Plan(
+        seed=1, topology=PlanTopology(builds=builds), expected=Expected(planted="truncates_too_far")
+    )
+    assert builds_of(plan, topology_of(plan)) == {
+        0: NodeBuild("0a1b"),
+        1: NodeBuild(preset=Preset.FENCED, planted="truncates_too_far"),
+    }

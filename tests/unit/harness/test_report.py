@@ -23,7 +23,7 @@ from highwater_checker.verdict import Requirement, Verdict, judge
 from highwater_core.ids import TopicPartition
 from tests.support.evidence_makers import AT, look, replica
 
-AGAIN = Again("runs/run-1", False, 7, "fenced", "", "0123456")
+AGAIN = Again("runs/run-1", False, 7, "fenced", "", "0123456", builds=("broker-0: a -> b",))
 
 
 def failed_verdict() -> Verdict:
@@ -80,6 +80,7 @@ def test_a_report_escapes_its_texts_and_has_the_picture(tmp_path: Path) -> None:
     assert "lost &lt;b&gt;" in page
     assert "kill &lt;i&gt; (broker-0)" in page
     assert "dead &lt;i&gt;" in page
+    assert "broker-0: a -&gt; b" in page
     assert "data:image/png;base64," in page
     assert (tmp_path / "latest" / "junit.xml").exists()
 

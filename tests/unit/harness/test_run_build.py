@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from highwater.cluster.topology import Topology
 from highwater.run_folder import RunFolder
 from highwater.runs import build as run_build
-from highwater.runs.build import write_build
+from highwater.runs.build import write_build, write_mixed_builds
 from highwater_checker.run_folder.documents import BUILD, RunBuild
 
 
@@ -19,3 +22,26 @@ def test_the_commit_is_on_disk(
     monkeypatch.setattr(run_build, "commit_here", lambda: commit)
     build = write_build(RunFolder(tmp_path / "run"))
     assert BUILD.read(tmp_path / "run") == build == RunBuild(commit)
+
+
+def ran(**by_node: list[str]) -> Any:
+    builds = {int(name.removeprefix("broker")): own for name, own in by_node.items()}
+    return SimpleNamespace(topology=Topology(), builds=builds)
+
+
+def test_of_mixed_builds_each_nodes_are_added(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    write_build(folder, "own")
+    write_mixed_builds(folder, ran(broker0=["a", "b"], broker1=["a"], broker2=["a", "b"]))
+    build = BUILD.read(folder.path)
+    assert build is not None
+    assert build.client == "own"
+    assert build.nodes == {"broker-0": ("a", "b"), "broker-1": ("a",), "broker-2": ("a", "b")}
+    assert build.told() == ("broker-0, broker-2: a -> b", "broker-1: a")
+
+
+def test_of_one_build_nothing_is_added(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    build = write_build(folder)
+    write_mixed_builds(folder, ran(broker0=["a", "a"], broker1=["a"]))
+    assert BUILD.read(folder.path) == build

@@ -27,6 +27,7 @@ PASSED, FAILED, OLD, OPEN = (
     "plan-20260101-000000-cccc",
     "up-20260104-000000-dddd",
 )
+MIXED = {"broker-0": ("node:a", "node:b"), "broker-1": ("node:a",)}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def root(tmp_path: Path) -> Path:
         folder = write_run(runs / name)
         if name == FAILED:
             segment(folder, 1).write_bytes(b"")
-            (folder / BUILD.name).write_bytes(BUILD.encode(RunBuild("abc", "own")))
+            (folder / BUILD.name).write_bytes(BUILD.encode(RunBuild("abc", "own", MIXED)))
         (folder / VERDICT.name).write_bytes(VERDICT.encode(judge_run(folder)))
     (runs / PASSED / PLAN.name).write_text('{"seed": 7, "title": "a leader dies\\u001b"}')
     write_run(runs / OPEN)
@@ -77,10 +78,13 @@ def test_runs_are_listed_newest_first_with_their_stored_verdicts(root: Path) -> 
     assert [each["world"] for each in told] == ["sim", "sim", "docker", "sim"]
     assert told[1]["what"] == "a leader dies\x1b"
     assert told[2]["reason"].startswith("I")
+    assert told[2]["builds"] == ["broker-0: node:a -> node:b", "broker-1: node:a"]
+    assert told[1]["builds"] == []
     size_bytes = sum(path.stat().st_size for path in (root / OLD).rglob("*") if path.is_file())
     assert told[3]["size_bytes"] == size_bytes
     table = runs("list", root).stdout
     assert "unjudged" in table
+    assert "broker-1: node:a" in table
     assert "\x1b" not in table
 
 

@@ -91,13 +91,14 @@ def table_of_runs(runs: Iterable[KeptRun]) -> Table:
     table.add_column("world", no_wrap=True)
     table.add_column("plan or test, first reason", no_wrap=True, overflow="ellipsis", ratio=1)
     for run in runs:
+        lines = (run.what, run.reason, *run.builds)
         style = "dim" if run.outcome is None else STYLES[run.outcome]
         table.add_row(
             Text(printable(run.name)),
             Text(UNJUDGED if run.outcome is None else run.outcome.value, style=style),
             decimal(run.size_bytes),
             Text(printable(f"{run.world.value} {run.preset}")),
-            Text("\n".join(printable(text) for text in (run.what, run.reason) if text)),
+            Text("\n".join(printable(text) for text in lines if text)),
         )
     return table
 
@@ -114,4 +115,5 @@ def fields(run: KeptRun) -> dict[str, object]:
         "verdict": run.outcome,
         "reason": run.reason,
         "size_bytes": run.size_bytes,
+        "builds": run.builds,
     }

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from highwater.cluster.builds import NodeBuild
 from highwater.cluster.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.cluster.topology import NodeKind
+from highwater.errors import HarnessError
 from highwater.faults.disks.faulty_disks import lose_unsynced
 from highwater.faults.disks.node_files import newest_trace
 from highwater.faults.disks.volumes import close_folder, empty_disk, flip_bit, reopen_folder
-from highwater.faults.done import Done, Find, found, prove
+from highwater.faults.done import Done, Find, NotDone, found, prove
 from highwater.faults.processes.crash_loops import CrashLoop
 from highwater.faults.stopping import (
     STOPPED_STATE,
@@ -27,6 +29,7 @@ from highwater_core.events import EventKind
 from highwater_core.traces import decode_events
 
 PROVEN_WITHIN_S = 5.0
+_STAYS = "it runs this image to the end"
 
 
 class NodeFaults:
@@ -105,6 +108,17 @@ class NodeFaults:
         self._ended[node] = None
         code = self._cluster.terminate(node)
         return Done(node, f"exit code {code}", lambda: self.start(node))
+
+    def upgrade(self, fault: f.Upgrade, find: Find) -> Done:
+        """Have the node run another image; it runs its old one again if it does not come up."""
+        node = self._running(fault.node, find)
+        self._ended[node] = None
+        begun_ns = time.monotonic_ns()
+        try:
+            done = self._cluster.upgrade(node, NodeBuild(fault.image, fault.preset), self._start)
+        except HarnessError as error:
+            raise NotDone(str(error)) from error
+        return Done(node, f"{done.before} -> {done.after}: {done.proof}", lambda: _STAYS, begun_ns)
 
     def _running(self, words: str, find: Find) -> int:
         """Return the node that the words mean now.

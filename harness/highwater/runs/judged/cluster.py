@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import docker
 
+from highwater.cluster.builds import NodeBuild
 from highwater.cluster.cluster import READY_WITHIN_S, STOP_WITHIN_S, Cluster
 from highwater.cluster.labels import Lease
 from highwater.cluster.stacks import all_stacks
@@ -16,6 +17,7 @@ from highwater.cluster.topology import Topology
 from highwater.errors import ClusterStartFailed, HarnessError
 from highwater.faults.done import Done
 from highwater.run_folder import RunFolder
+from highwater.runs.build import write_mixed_builds
 from highwater.runs.chaos.single import fault_of
 from highwater.runs.judged.consuming import RecordedConsumer
 from highwater.runs.judged.faults_by_hand import FaultsByHand
@@ -46,12 +48,13 @@ class JudgedCluster(Cluster):
         may_stay: bool = False,
         sized_disks: bool = False,
         faulty_disks: bool = False,
+        images: Mapping[int, NodeBuild | str] | None = None,
         engine: docker.DockerClient | None = None,
     ) -> None:
         """folder: is made by `start`; its name is the run's id.
 
         may_stay: `leave_up` may be called. Nobody removes the cluster of a process that is killed.
-        sized_disks, faulty_disks: as of Cluster.
+        sized_disks, faulty_disks, images: as of Cluster.
         """
         lease = Lease.KEPT if may_stay else Lease.OWNED
         super().__init__(
@@ -60,6 +63,7 @@ class JudgedCluster(Cluster):
             lease=lease,
             sized_disks=sized_disks,
             faulty_disks=faulty_disks,
+            images=images,
             engine=engine,
         )
         self.folder = folder
@@ -163,6 +167,7 @@ class JudgedCluster(Cluster):
             raise HarnessError("its cluster was removed before its end, and cannot be judged")
         recording.conclude()
         self.collect(self.folder)
+        write_mixed_builds(recording.folder, self)
         list_evidence(recording.folder)
         evidence = read_evidence(self.folder)
         verdict = judge_evidence(evidence)

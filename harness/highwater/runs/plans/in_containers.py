@@ -31,7 +31,7 @@ from highwater.faults.on_containers import ContainerFaults
 from highwater.report.observation import Change
 from highwater.report.screen import Screen, cluster_table
 from highwater.run_folder import RunFolder
-from highwater.runs.build import write_build
+from highwater.runs.build import write_build, write_mixed_builds
 from highwater.runs.clock import RunClock
 from highwater.runs.observer import Observer
 from highwater.runs.plans.leader_changes import takeovers
@@ -40,7 +40,7 @@ from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_of
 from highwater.runs.plans.schedule import Schedule, StepDone, out_of_order
 from highwater.runs.plans.trace_watch import TraceWatch
-from highwater.runs.plans.translation import differences, topology_of, unsupported
+from highwater.runs.plans.translation import builds_of, differences, topology_of, unsupported
 from highwater.runs.probing import Prober, ProberDied
 from highwater.runs.stock.libraries import ClientKind, differences_of
 from highwater.waiting import NeverHappened
@@ -125,6 +125,7 @@ def run_in_containers(
         planted=plan.planted,
         sized_disks=Means.SIZED_DISKS in needs,
         faulty_disks=Means.FAULTY_DISKS in needs,
+        images=builds_of(plan, topology),
     ) as cluster:
         cluster.start()
         screen.say(f"the cluster is up, clients connect to {cluster.bootstrap}")
@@ -136,6 +137,7 @@ def run_in_containers(
             screen.say("stopping the nodes and copying their logs and traces")
             were_up = [node for node in cluster.node_ids if cluster.status(node) in UP]
             cluster.collect(folder.path)
+            write_mixed_builds(folder, cluster)
         if keeps_failed:
             return left_up_if_failed(cluster, were_up, run.conclude(notes), screen)
     return run.conclude(notes)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from highwater.cluster.builds import NodeBuild
 from highwater.cluster.topology import MIN_SESSION_TIMEOUT_MS, Topology
 from highwater.faults.kinds import KINDS
 from highwater.search.planting import problems_with_bug
+from highwater_chaos.builds import SAME, THIS, build_of
 from highwater_chaos.plan import Network, Plan
 from highwater_chaos.words import say_step
 
@@ -47,6 +49,17 @@ def topology_of(plan: Plan) -> Topology:
         controller_settings=controller_settings,
         **sessions,
     )
+
+
+def builds_of(plan: Plan, topology: Topology) -> dict[int, NodeBuild]:
+    """Return the builds of the nodes that do not begin with the cluster's own."""
+    found = {}
+    for node in topology.node_ids:
+        build = build_of(topology.node(node).name, plan.topology.builds)
+        if build != SAME:
+            planted = plan.planted if build.image == THIS else ""
+            found[int(node)] = NodeBuild(build.image, build.preset, planted)
+    return found
 
 
 def _session_timeout_ms(plan: Plan) -> int | None:
