@@ -237,8 +237,11 @@ def upgrade(
     Raises:
         NoNodeImage, ImageBuildFailed: there is no such image; the node runs as before.
         CannotMix: its preset cannot be mixed with the cluster's.
-        NotUpgraded: it did not come up, or is not seen to run the image.
+        NotUpgraded: it is no broker or controller, does not run, did not come up, or is not seen
+            to run the image.
     """
+    if node not in cluster.topology.node_ids:
+        raise NotUpgraded(f"node {node} is no broker and no controller")
     check_mixing(cluster.topology.preset, build.preset)
     found = find_image(cluster.engine, build)
     seen = cluster.engine.api.inspect_container(cluster.container_name(node))

@@ -13,6 +13,7 @@ from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.output import print_json, say
 from highwater.run_folder import new_run_id
+from highwater_chaos.builds import THIS
 from highwater_core.config import Preset
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}")
@@ -47,6 +48,10 @@ def up(
             help="Brokers' disks can lose power, refuse operations and be slow; needs FUSE.",
         ),
     ] = False,
+    image: Annotated[
+        str,
+        typer.Option(help="Of all nodes: highwater/node:KEY or KEY, of another version."),
+    ] = THIS,
     name: Annotated[str, typer.Option(help="The run's id; made up when not given.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -71,6 +76,7 @@ def up(
         lease=Lease.KEPT,
         sized_disks=sized_disks,
         faulty_disks=faulty_disks,
+        images={} if image == THIS else dict.fromkeys(topology.node_ids, image),
         say=say,
     )
     cluster.start()

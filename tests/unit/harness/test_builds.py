@@ -274,6 +274,20 @@ def test_a_node_that_tells_another_preset_is_not_upgraded() -> None:
 
 
 @pytest.mark.usefixtures("_engine")
+def test_a_node_that_tells_another_build_is_not_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = builds.FoundImage(NEW, NEW, "highwater/node:cccc")
+    monkeypatch.setattr(builds, "find_image", lambda engine, build: other)
+    with pytest.raises(NotUpgraded, match=f"it runs '{NEW}', not 'highwater/node:cccc'"):
+        upgraded(FakeCluster())
+
+
+def test_zookeeper_has_no_build_of_ours() -> None:
+    cluster: Any = FakeCluster()
+    with pytest.raises(NotUpgraded, match="node 2000 is no broker and no controller"):
+        upgrade(cluster, 2000, NodeBuild("bbbb"), cluster.start)
+
+
+@pytest.mark.usefixtures("_engine")
 def test_a_node_that_is_down_is_not_upgraded() -> None:
     cluster = FakeCluster()
     cluster.status = "exited"
