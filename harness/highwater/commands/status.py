@@ -22,6 +22,7 @@ from highwater.output import RESULTS, print_json
 from highwater.report.alerts import alerts_in
 from highwater.report.screen import cluster_table
 from highwater_checker.looks import Look
+from highwater_checker.run_folder.documents import RunBuild
 from highwater_core.messages import NodeSnapshot
 
 REFRESH_S = 0.5
@@ -132,7 +133,20 @@ def _cluster_tables(seen: ClusterStatus) -> RenderableType:
         for node in seen.nodes.values()
         for folder in node.failed_log_folders
     ]
-    return Group(table, cluster_table(look), *alerts, *failed, Text(""))
+    mixed = [Text(line) for line in mixed_builds(seen)]
+    return Group(table, cluster_table(look), *alerts, *failed, *mixed, Text(""))
+
+
+def mixed_builds(seen: ClusterStatus) -> tuple[str, ...]:
+    """Return which nodes tell which build, a line each; none where all tell the same one."""
+    told = {node.name: node.snapshot for node in seen.nodes.values() if node.snapshot is not None}
+    ran = {name: (_say_build(snapshot, seen),) for name, snapshot in told.items()}
+    return RunBuild(nodes=ran).told() if len(set(ran.values())) > 1 else ()
+
+
+def _say_build(snapshot: NodeSnapshot, seen: ClusterStatus) -> str:
+    is_other = snapshot.preset != seen.topology.preset
+    return (snapshot.build or "an older build") + f", preset {snapshot.preset}" * is_other
 
 
 def _answers(snapshot: NodeSnapshot | None) -> tuple[str, str, str, str]:
