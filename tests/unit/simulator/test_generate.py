@@ -22,7 +22,7 @@ SEEDS = range(250)
 PLANS: dict[Family, list[Plan]] = {
     family: [generate(seed, family=family) for seed in SEEDS] for family in Family
 }
-NOT_DRAWN = {"crash_loop", "limit_bandwidth", "pause_zookeeper"}
+NOT_DRAWN = {"crash_loop", "limit_bandwidth", "pause_zookeeper", "upgrade"}
 """By the generator; plans that are written by hand have them."""
 DISK_FAULTS = {"power_loss", "disk_full", "disk_errors", "slow_disk", "flip_bit"}
 
