@@ -20,6 +20,7 @@ from highwater.cluster.disks import DATA_FOLDER
 from highwater.cluster.images import ensure_images, ensure_planted_image
 from highwater.cluster.images.build import Say
 from highwater.cluster.node_logs import keep_log
+from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.waiting import NeverHappened, eventually
 from highwater_chaos.builds import THIS
@@ -136,10 +137,10 @@ def find_image(
 def begin_with(
     engine: docker.DockerClient,
     wanted: Mapping[int, NodeBuild | str],
-    preset: Preset,
+    topology: Topology,
     say: Say,
 ) -> dict[NodeId, NodeBuild]:
-    """Return what single nodes of a cluster of that preset begin with, with their images' tags.
+    """Return what single nodes of the cluster begin with, with their images' tags.
 
     wanted: by node; a string is an image.
 
@@ -150,7 +151,7 @@ def begin_with(
     found = {}
     for node, asked in wanted.items():
         build = NodeBuild(asked) if isinstance(asked, str) else asked
-        check_mixing(preset, build.preset)
+        check_mixing(topology.preset, build.preset)
         found[NodeId(node)] = replace(build, image=find_image(engine, build, say).tag)
     return found
 

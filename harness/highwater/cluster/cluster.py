@@ -51,6 +51,7 @@ from highwater.waiting import NeverHappened, eventually
 from highwater_chaos.builds import THIS
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import Znode
+from highwater_core.config import Preset
 from highwater_core.ids import Endpoint, NodeId
 from highwater_core.messages import NodeSnapshot
 
@@ -176,8 +177,7 @@ class Cluster:
                 images = ensure_images(self._engine, self._say)
                 if self._planted:
                     ensure_planted_image(self._engine, self._say)
-                preset = self.topology.preset
-                first = builds.begin_with(self._engine, self._images, preset, self._say)
+                first = builds.begin_with(self._engine, self._images, self.topology, self._say)
             if self._run.lease is Lease.OWNED:
                 REAPER.cluster_up()
                 self._on_lease = True
@@ -269,19 +269,19 @@ class Cluster:
     def upgrade(
         self,
         node: int,
-        build: NodeBuild | str = THIS,
+        image: str = THIS,
+        preset: Preset | None = None,
+        *,
         start: Callable[[int], None] | None = None,
     ) -> Upgraded:
         """Stop the node, have it run another image on its volume, and prove that it does.
 
-        build: a tag of the engine, "this" for this build's, or a NodeBuild with a preset too.
-        start: starts a stopped node; None: start_node.
+        image: a tag, "this" for this build's. preset: None: as before. start: of a stopped node.
 
         Raises:
             HarnessError: there is no such image, or the node did not come up with it.
         """
-        asked = NodeBuild(build) if isinstance(build, str) else build
-        return builds.upgrade(self, node, asked, start or self.start_node)
+        return builds.upgrade(self, node, NodeBuild(image, preset), start or self.start_node)
 
     def pause(self, node: int) -> None:
         """Freeze the node's processes; its connections stay open.

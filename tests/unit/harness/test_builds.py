@@ -92,6 +92,19 @@ def test_an_image_without_a_node_is_refused(build: NodeBuild, says: str) -> None
         find_image(ENGINE, build)
 
 
+def test_a_cluster_begins_with_images_that_there_are_and_presets_that_go_together() -> None:
+    topology = Topology(preset=Preset.CLASSIC)
+
+    def begins(build: NodeBuild | str) -> object:
+        return builds.begin_with(ENGINE, {1: build}, topology, lambda text: None)
+
+    assert begins("old") == {1: NodeBuild("highwater/node:old")}
+    with pytest.raises(NoNodeImage):
+        begins("none")
+    with pytest.raises(builds.CannotMix, match="classic and v2"):
+        begins(NodeBuild("old", Preset.V2))
+
+
 # ---------------------------------------------------------------- containers
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from highwater.cluster.builds import NodeBuild
 from highwater.cluster.cluster import KILLED_EXIT_CODE, STOPPED, Cluster
 from highwater.cluster.topology import NodeKind
 from highwater.errors import HarnessError
@@ -115,7 +114,7 @@ class NodeFaults:
         self._ended[node] = None
         begun_ns = time.monotonic_ns()
         try:
-            done = self._cluster.upgrade(node, NodeBuild(fault.image, fault.preset), self._start)
+            done = self._cluster.upgrade(node, fault.image, fault.preset, start=self._start)
         except HarnessError as error:
             raise NotDone(str(error)) from error
         return Done(node, f"{done.before} -> {done.after}: {done.proof}", lambda: _STAYS, begun_ns)
