@@ -85,16 +85,20 @@ def test_a_broker_comes_up_with_another_build_and_goes_back_from_one_that_does_n
 
 
 def upgraded_before_its_steps(plan: Plan) -> Plan:
-    """Return the plan, in which every broker first goes to the build without the planted bug."""
+    """Return the plan, in which every broker first goes to the build without the planted bug.
+
+    Nobody writes meanwhile: brokers with the bug lose records when they hand a leadership over.
+    """
     brokers = range(plan.topology.brokers)
     upgrades = [
         Step(1_000 + number * UPGRADE_EACH_MS, f.Upgrade(f"broker-{number}")) for number in brokers
     ]
     later_ms = len(upgrades) * UPGRADE_EACH_MS
+    silence = Step(200, f.KillClient(for_ms=later_ms))
     steps = [replace(step, at_ms=step.at_ms + later_ms) for step in plan.steps]
     return replace(
         plan,
-        steps=(*upgrades, *steps),
+        steps=(silence, *upgrades, *steps),
         quiet_after_ms=plan.quiet_after_ms + later_ms,
         expected=Expected(planted=plan.planted),
     )
