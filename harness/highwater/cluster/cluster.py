@@ -24,7 +24,7 @@ from highwater.cluster.builds import NodeBuild, Upgraded
 from highwater.cluster.cleaning import ended_nodes, find_runs, remove_run, sweep_stale
 from highwater.cluster.collecting import copy_out
 from highwater.cluster.containers import Site, container_name, freeze, start_container, thaw
-from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER, make_disks
+from highwater.cluster.disks import DISK_FOLDER, make_disks
 from highwater.cluster.engine import Reach, connect_engine, engine_facts
 from highwater.cluster.images import ensure_images, ensure_planted_image
 from highwater.cluster.inspection import Inspector
@@ -43,7 +43,7 @@ from highwater.cluster.topology import (
     Topology,
     decode_topology,
 )
-from highwater.cluster.trace_parts import join_parts
+from highwater.cluster.trace_parts import copy_traces
 from highwater.cluster.zookeeper_dump import dump_zookeeper, write_dump
 from highwater.errors import ClusterStartFailed, NodeUnreachable, NoSuchRun
 from highwater.run_folder import new_run_id
@@ -459,10 +459,7 @@ class Cluster:
         if spec.kind is NodeKind.ZOOKEEPER:
             return
         name = self.container_name(node)
-        copy_out(
-            self._engine, name, f"{DATA_FOLDER}/trace", folder / names.TRACE, prefix=f"{spec.name}-"
-        )
-        join_parts(folder / names.TRACE, f"{spec.name}-")
+        copy_traces(self._engine, name, spec.name, folder / names.TRACE)
         if segments and spec.kind is NodeKind.BROKER:
             self.copy_broker_data(node, folder / names.SEGMENTS / spec.name)
 

@@ -6,6 +6,12 @@ import re
 import shutil
 from pathlib import Path
 
+import docker
+
+from highwater.cluster.collecting import copy_out
+from highwater.cluster.disks import DATA_FOLDER
+
+TRACE_FOLDER = f"{DATA_FOLDER}/trace"
 _CLOSED = re.compile(r"(?P<trace>.+\.jsonl)\.[0-9]{6}")
 """The name of a part that its node no longer writes to."""
 
@@ -14,6 +20,14 @@ def trace_of_part(name: str) -> str:
     """Return the name of the trace of which a closed part has the name, "" of any other file."""
     found = _CLOSED.fullmatch(name)
     return "" if found is None else found["trace"]
+
+
+def copy_traces(engine: docker.DockerClient, container: str, name: str, target: Path) -> list[str]:
+    """Copy a node's traces into target, as NAME-7.jsonl; return the names of its files there."""
+    prefix = f"{name}-"
+    found = copy_out(engine, container, TRACE_FOLDER, target, prefix=prefix)
+    join_parts(target, prefix)
+    return [path.name.removeprefix(prefix) for path in found]
 
 
 def join_parts(folder: Path, prefix: str = "") -> None:

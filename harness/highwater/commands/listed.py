@@ -29,6 +29,8 @@ LISTED = {
         "heal`.",
         "pause": "Freeze a node's processes, until `highwater start` or `highwater heal`.",
         "shutdown-broker": "Stop a broker once others lead its partitions; show the new leaders.",
+        "upgrade": "Stop a node, start it from another image on its old disk, and prove that it "
+        "runs it.",
         "stop-controller": "Stop the active controller, and wait until another one is active.",
         "start": "Start a node that is down, or thaw a frozen one, and wait until it answers.",
         "heal": "Undo faults: pauses, cuts, lost networks, helpers; start stopped nodes.",

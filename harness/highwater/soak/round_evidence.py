@@ -16,11 +16,10 @@ from pathlib import Path
 import msgspec
 
 from highwater.cluster.cluster import Cluster
-from highwater.cluster.collecting import copy_out
-from highwater.cluster.disks import DATA_FOLDER, DISK_FOLDER
+from highwater.cluster.disks import DISK_FOLDER
 from highwater.cluster.in_node import run_in_node
 from highwater.cluster.topology import ZOOKEEPER
-from highwater.cluster.trace_parts import join_parts, trace_of_part
+from highwater.cluster.trace_parts import TRACE_FOLDER, copy_traces, trace_of_part
 from highwater.errors import HarnessError
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import SLICE
@@ -34,7 +33,6 @@ MOST_TRIES = 3
 """How often logs are copied that change meanwhile: a cleaner may replace their segments."""
 MOST_KEPT = 50_000
 """Events of rounds before that every round's folder has; with more a cluster has lived enough."""
-_TRACES = f"{DATA_FOLDER}/trace"
 
 
 class NotCopied(HarnessError):
@@ -183,13 +181,11 @@ class RoundEvidence:
     def _copy_trace(self, node: int, name: str, whole: Path) -> None:
         container = self._cluster.container_name(node)
         incarnation = self._cluster.snapshot(node).incarnation
-        found = copy_out(self._cluster.engine, container, _TRACES, whole, prefix=f"{name}-")
+        files = copy_traces(self._cluster.engine, container, name, whole)
         present = f"{incarnation}.jsonl"
-        files = [path.name.removeprefix(f"{name}-") for path in found]
         if not any(present in (each, trace_of_part(each)) for each in files):
             raise NotCopied(f"{name}, start {incarnation}: it has no trace")
         self._copied[node] = closed_files(files, present)
-        join_parts(whole, f"{name}-")
 
     def _copy_logs(self, broker: int, target: Path) -> None:
         for _ in range(MOST_TRIES):
@@ -212,4 +208,4 @@ def closed_files(files: Sequence[str], present: str) -> list[str]:
 
     present: the name of the file that it writes to.
     """
-    return [f"{_TRACES}/{name}" for name in sorted(files) if name != present]
+    return [f"{TRACE_FOLDER}/{name}" for name in sorted(files) if name != present]
