@@ -27,6 +27,7 @@ from highwater_chaos.fault_problems import (
 )
 from highwater_chaos.faults import ANY, FailFolder, Fault, fault_name, log_folder_name
 from highwater_chaos.node_settings import problems_of_settings
+from highwater_chaos.sparse import without_defaults
 from highwater_core.config import Preset, has_controllers, resolve_toggles
 from highwater_core.events import EventKind
 from highwater_core.numbers import Int32, Int64
@@ -298,33 +299,11 @@ def encode_plan(plan: Plan, *, omit_defaults: bool = False) -> bytes:
     mean the same after a change of defaults is written whole.
     """
     if omit_defaults:
-        content = {"title": plan.title, **_without_defaults(plan), "format": plan.format}
+        content = {"title": plan.title, **without_defaults(plan), "format": plan.format}
         text = msgspec.json.encode(content)  # in the order of the fields' declaration
     else:
         text = _ENCODER.encode(plan)
     return msgspec.json.format(text, indent=2) + b"\n"
-
-
-def _without_defaults(value: msgspec.Struct) -> dict[str, object]:
-    config = value.__struct_config__
-    kept: dict[str, object] = {} if config.tag is None else {str(config.tag_field): config.tag}
-    for field in msgspec.structs.fields(value):
-        own = getattr(value, field.name)
-        if field.required or own != _default_of(field):
-            kept[field.name] = _plain(own)
-    return kept
-
-
-def _default_of(field: msgspec.structs.FieldInfo) -> object:
-    return field.default_factory() if callable(field.default_factory) else field.default
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, msgspec.Struct):
-        return _without_defaults(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def decode_plan(text: bytes, source: PurePath | str = "plan") -> Plan:
