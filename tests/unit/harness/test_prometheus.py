@@ -9,12 +9,18 @@ import struct
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from highwater.commands.metrics import metrics_server
 from highwater.project import project_root
+from highwater.soak.folder import SoakFolder
+from highwater.soak.status import Doing, Status, write_status
+from highwater.watching.metrics import read_metrics
+from highwater_checker.run_folder import names
+from highwater_checker.verdict import Outcome
 from highwater_core.ids import (
     ControllerEpoch,
     LeaderEpoch,
@@ -249,15 +255,24 @@ def test_metrics_are_served_anew_at_each_scrape() -> None:
     assert refused.value.code == 404
 
 
-def test_the_dashboard_asks_for_metrics_that_nodes_have() -> None:
+def test_the_dashboard_asks_for_metrics_that_nodes_soaks_and_runs_have(
+    tmp_path: Path,
+) -> None:
+    folder = SoakFolder(tmp_path)
+    done = dict.fromkeys(Outcome, 1)
+    status = Status(Doing.RUNNING, "", 3, "soak-1", 1.0, 9.0, done, (), "2026-01-01T00:00:00Z")
+    write_status(folder.status, status)
+    looks = folder.runs / "soak-1" / names.LOOKS
+    looks.parent.mkdir(parents=True)
+    looks.write_bytes(b"")
     text = prometheus_text({"broker-0": BROKER, "controller-1000": CONTROLLER})
-    families = text_string_to_metric_families(text)
+    families = text_string_to_metric_families(text + read_metrics(tmp_path))
     told = {sample.name for family in families for sample in family.samples}
     path = project_root() / "compose" / "monitoring" / "grafana-dashboard.json"
     panels = json.loads(path.read_text("utf-8"))["panels"]
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    names = {
+    wanted = {
         name for expr in asked for name in re.findall(r"(?:kafka|highwater|process)_\w+", expr)
     }
     assert len(asked) == len(panels) >= 10
-    assert names <= told, names - told
+    assert wanted <= told, wanted - told
