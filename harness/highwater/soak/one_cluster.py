@@ -89,7 +89,7 @@ class OneCluster:
         try:
             samples = self._at_rest(plan, drawn.number)
         except _NOT_AT_REST as error:
-            return RoundDone(done.result, str(error).partition("\n")[0])
+            return RoundDone(done.result, str(error).partition("\n")[0], is_at_rest=False)
         return RoundDone(done.result, "", samples)
 
     def _at_rest(self, plan: Plan, number: int) -> Sequence[Sample]:

@@ -39,11 +39,25 @@ class RoundDone:
 
     ends_cluster: why the cluster must not have another round, "" where it may.
     samples: of its nodes; none where they are not at rest.
+    is_at_rest: whether nothing was seen to be left of the round; a round that passed and left
+    something is unknown.
     """
 
     result: PlanResult
     ends_cluster: str
     samples: Sequence[Sample] = ()
+    is_at_rest: bool = True
+
+    @property
+    def outcome(self) -> Outcome:
+        told = self.result.verdict.outcome
+        return Outcome.UNKNOWN if told is Outcome.PASS and not self.is_at_rest else told
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The verdict's, after what the round left behind."""
+        left = () if self.is_at_rest else (f"after the round: {self.ends_cluster}",)
+        return (*left, *self.result.verdict.reasons)
 
 
 class World(Protocol):
@@ -238,12 +252,15 @@ class Soak:
         """Run the plan once, and return its entry."""
         began, began_s = self._world.utc(), self._world.now_s()
         ended = ""
+        outcome = Outcome.UNKNOWN
         if self._settings.one_cluster:
-            result, why, ended = self._play_round(drawn)
+            done, why, ended = self._play_round(drawn)
+            result = None if done is None else done.result
+            outcome = outcome if done is None else done.outcome
         else:
             result, why = self._run_once(drawn)
+            outcome = outcome if result is None else result.verdict.outcome
         run = self._run if (self._folder.runs / self._run).is_dir() else ""
-        outcome = Outcome.UNKNOWN if result is None else result.verdict.outcome
         topology = drawn.plan.topology
         return Entry(
             number=drawn.number,
@@ -266,8 +283,8 @@ class Soak:
             cluster_ended=ended[:REASON_LENGTH],
         )
 
-    def _play_round(self, drawn: Drawn) -> tuple[PlanResult | None, tuple[str, ...], str]:
-        """Return the round's result, its reasons, and why its cluster ended, "" if it did not."""
+    def _play_round(self, drawn: Drawn) -> tuple[RoundDone | None, tuple[str, ...], str]:
+        """Return the round, its reasons, and why its cluster ended, "" if it did not."""
         rounds = self._rounds
         self._plan, self._run = drawn.number, self._world.new_run_id()
         if not rounds.name:
@@ -275,21 +292,21 @@ class Soak:
         rounds.round += 1
         self._write(Doing.RUNNING, "")
         folder = self._folder.runs / self._run
-        result: PlanResult | None = None
+        done: RoundDone | None = None
         why: tuple[str, ...]
         try:
             done = self._world.play_round(drawn, folder, rounds.name, rounds.cluster)
         except CouldNotRun as error:
             why, ended = (str(error),), str(error)
         else:
-            result, why, ended = done.result, done.result.verdict.reasons, done.ends_cluster
+            why, ended = done.reasons, done.ends_cluster
             append_samples(self._folder.usage, done.samples)
             self._leaks = leaks_in(read_samples(self._folder.usage))
         if ended:
             self._say(f"cluster {rounds.cluster} ends after {rounds.round} rounds: {ended}")
             self._world.end_cluster(folder)
             rounds.name = ""
-        return result, why, ended
+        return done, why, ended
 
     def _pursued(self, drawn: Drawn, entry: Entry, began_s: float) -> Entry:
         """Return a failed plan's entry with what virtual time and further runs show.

@@ -44,6 +44,8 @@ class FakeMachine:
         self.rounds: list[tuple[int, str]] = []
         self.ends: dict[int, str] = {}
         """Of one cluster: why it ends after a plan."""
+        self.left: dict[int, str] = {}
+        """Of one cluster: what a plan left behind."""
         self.open_files = {0: 50, 1: 50}
         self.leaks = 0
         """How many descriptors of node 0 a round leaves open."""
@@ -71,8 +73,9 @@ class FakeMachine:
             for node, files in self.open_files.items()
         ]
         failed = "the round failed" if result.verdict.outcome is FAIL else ""
-        ends = self.ends.get(drawn.number, failed)
-        return RoundDone(result, ends, () if ends else samples)
+        left = self.left.get(drawn.number, "")
+        ends = left or self.ends.get(drawn.number, failed)
+        return RoundDone(result, ends, () if ends else samples, is_at_rest=not left)
 
     def end_cluster(self, folder: Path | None) -> None:
         self.ended.append(folder)
@@ -329,6 +332,28 @@ def test_a_round_that_fails_or_leaves_something_behind_ends_its_cluster(rounds: 
     runs = [None if each is None else each.name for each in machine.ended]
     assert runs[:2] == [entry.run for entry in rounds.soak.entries[1:3]]
     assert runs[3:] == [None]
+
+
+def test_a_passed_round_that_leaves_something_behind_is_unknown_and_keeps_its_evidence(
+    rounds: Story,
+) -> None:
+    """Found: such a soak passed, and what the cluster still had was pruned as it was copied."""
+    machine = FakeMachine()
+    machine.left = {2: "broker 1 has t2-0"}
+    assert rounds.go(machine, 3) is PASS
+    entry = rounds.soak.entries[1]
+    assert (entry.outcome, entry.cluster_ended) == (UNKNOWN, "broker 1 has t2-0")
+    assert entry.reasons == ("after the round: broker 1 has t2-0",)
+    assert is_whole(rounds.folder.runs / entry.run)
+    machine.left = dict.fromkeys(range(4, 9), "broker 1 has a topic's folder")
+    assert rounds.go(machine, 8) is UNKNOWN
+
+
+def test_a_round_that_only_ends_its_cluster_passes(rounds: Story) -> None:
+    machine = FakeMachine()
+    machine.ends = {2: "its rounds are compared with too many events before them"}
+    assert rounds.go(machine, 3) is PASS
+    assert [entry.outcome for entry in rounds.soak.entries] == [PASS] * 3
 
 
 def test_a_failed_round_is_run_again_on_clusters_of_its_own(rounds: Story) -> None:
