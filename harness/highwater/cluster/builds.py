@@ -367,17 +367,32 @@ def _put_back(
     before: NodeBuild,
     start: Callable[[int], None],
 ) -> str:
-    """Have the node run its old image again, and return in words whether it does."""
+    """Have the node run its old image again, and return in words whether it does.
+
+    Its old container does not need to be made again where it is still there.
+    """
     try:
         finish_replacing(cluster, node)
         cluster.terminate(node)
-        _replace(cluster, node, seen, before)
+        there = cluster.engine.api.inspect_container(cluster.container_name(node))
+        if there["Id"] != seen["Id"]:
+            _replace(cluster, node, seen, replace(before, image=_image_of(cluster, seen)))
         incarnation = _incarnation(cluster, node)
         start(node)
         _await_answer(cluster, node, incarnation)
     except (APIError, NeverHappened, NotUpgraded) as error:
         return f"nor with {before.image} again: {error}"
     return f"it runs {before.image} again"
+
+
+def _image_of(cluster: Cluster, seen: Mapping[str, Any]) -> str:
+    """Return the tag of the container's image, or its id where the tag is another image's now."""
+    tag, image_id = str(seen["Config"]["Image"]), str(seen["Image"])
+    try:
+        is_same = str(cluster.engine.images.get(tag).id) == image_id
+    except ImageNotFound:
+        return image_id
+    return tag if is_same else image_id
 
 
 def _incarnation(cluster: Cluster, node: int) -> int:

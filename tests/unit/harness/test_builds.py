@@ -184,9 +184,13 @@ class FakeCluster:
         self.topology = Topology(preset=Preset.CLASSIC)
         self.builds: dict[NodeId, list[str]] = {}
         self.there = {"broker-1": OLD}
+        self.made = {"broker-1": 0}
+        """By the container's name: how many were made before it."""
+        self.moved: dict[str, str] = {}
+        """By tag: the image that has it now."""
         self.status, self.incarnation = "running", 1
         self._comes_up, self._breaks = comes_up, breaks
-        self.engine = self.api = self
+        self.engine = self.api = self.images = self
 
     def container_name(self, node: int) -> str:
         return "broker-1"
@@ -199,7 +203,11 @@ class FakeCluster:
     def inspect_container(self, name: str) -> dict[str, Any]:
         found = seen(BROKER, Status=self.status)
         found["Config"]["Image"] = found["Image"] = self.there[name]
+        found["Id"] = self.made[name]
         return found
+
+    def get(self, tag: str) -> SimpleNamespace:
+        return SimpleNamespace(id=self.moved.get(tag, tag))
 
     def containers(self, *, all: bool, filters: object) -> list[dict[str, Any]]:  # noqa: A002
         return [{"Names": [f"/{name}"]} for name in self.there]
@@ -207,14 +215,17 @@ class FakeCluster:
     def create_container_from_config(self, config: dict[str, Any], name: str) -> None:
         self._may_break(f"create {name}")
         self.there[name] = config["Image"]
+        self.made[name] = max(self.made.values()) + 1
 
     def rename(self, name: str, other: str) -> None:
         self._may_break(f"rename {name} {other}")
         self.there[other] = self.there.pop(name)
+        self.made[other] = self.made.pop(name, 0)
 
     def remove_container(self, name: str) -> None:
         self._may_break(f"remove {name}")
         del self.there[name]
+        self.made.pop(name, None)
 
     def _may_break(self, call: str) -> None:
         if call == self._breaks:
@@ -314,6 +325,40 @@ def test_presets_that_cannot_be_mixed_leave_the_node_as_it_is() -> None:
     with pytest.raises(builds.CannotMix, match="presets classic and fenced"):
         upgraded(cluster, preset=Preset.FENCED)
     assert (cluster.there, cluster.incarnation) == ({"broker-1": OLD}, 1)
+
+
+@pytest.mark.usefixtures("_engine")
+def test_a_node_whose_old_container_is_still_there_is_only_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found: on a full disk its output could not be kept, twice, and the node stayed down."""
+
+    def refuses(engine: object, name: str) -> None:
+        raise APIError("refused", explanation="no space left on device")
+
+    monkeypatch.setattr(builds, "keep_log", refuses)
+    cluster = FakeCluster()
+    with pytest.raises(NotUpgraded, match=f"no space left on device.*it runs {OLD} again"):
+        upgraded(cluster)
+    assert (cluster.there, cluster.status) == ({"broker-1": OLD}, "running")
+    assert cluster.made == {"broker-1": 0}
+
+
+@pytest.mark.usefixtures("_engine")
+def test_a_node_gets_its_old_image_back_where_another_one_has_its_tag_now() -> None:
+    """Found: with `--image latest` the node got the image again that had not come up."""
+    cluster = FakeCluster(comes_up=False)
+    inspect = cluster.inspect_container
+
+    def by_id(name: str) -> dict[str, Any]:
+        found = inspect(name)
+        return {**found, "Image": "sha256:1"} if cluster.there[name] == OLD else found
+
+    cluster.inspect_container = by_id  # type: ignore[method-assign]
+    cluster.moved = {OLD: "sha256:2"}
+    with pytest.raises(NotUpgraded, match="does not come up"):
+        upgraded(cluster)
+    assert cluster.there == {"broker-1": "sha256:1"}
 
 
 CALLS = (
