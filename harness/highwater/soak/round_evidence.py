@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from highwater.cluster.cluster import Cluster
+from highwater.cluster.cluster import ANSWER_WITHIN_S, STOPPED, Cluster
 from highwater.cluster.disks import DISK_FOLDER
 from highwater.cluster.in_node import run_in_node
 from highwater.cluster.topology import ZOOKEEPER
@@ -145,10 +145,12 @@ class RoundEvidence:
     def copy(self, folder: Path, topics: Collection[str]) -> None:
         """Copy the round's evidence into its run folder; the cluster must be at rest.
 
+        Of a node that is down all is copied that it has: a round that lost records fails then, too.
+
         topics: the round's own.
 
         Raises:
-            NotCopied: logs changed while they were copied, or a running node has no trace.
+            NotCopied: logs changed while they were copied, or a node that answers has no trace.
             ProgramFailed, docker.errors.APIError: a node or the engine did not do it.
         """
         self._cluster.collect_zookeeper(folder)
@@ -180,14 +182,20 @@ class RoundEvidence:
 
     def _copy_trace(self, node: int, name: str, whole: Path) -> None:
         container = self._cluster.container_name(node)
-        incarnation = self._cluster.snapshot(node).incarnation
+        snapshot = self._cluster.try_snapshot(node, timeout_s=ANSWER_WITHIN_S)
         files = copy_traces(self._cluster.engine, container, name, whole)
+        if snapshot is None:  # the round is judged by what there is; nothing may be let go
+            return
+        incarnation = snapshot.incarnation
         present = f"{incarnation}.jsonl"
         if not any(present in (each, trace_of_part(each)) for each in files):
             raise NotCopied(f"{name}, start {incarnation}: it has no trace")
         self._copied[node] = closed_files(files, present)
 
     def _copy_logs(self, broker: int, target: Path) -> None:
+        if self._cluster.status(broker) in STOPPED:
+            self._cluster.copy_broker_data(broker, target)
+            return
         for _ in range(MOST_TRIES):
             before = self._logs_of(broker)
             shutil.rmtree(target, ignore_errors=True)

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from highwater.cluster.topology import Topology
+from highwater.errors import NodeUnreachable
+from highwater.soak import round_evidence
 from highwater.soak.round_evidence import TraceCopies, closed_files
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.slices import Slices, TraceBegin
+from highwater_core.config import Preset
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from highwater_core.traces import encode_event
@@ -113,6 +117,56 @@ def test_a_torn_line_is_kept_for_the_judge_and_whole_in_the_next_round(copies: C
     assert copies.round({"broker-0-1.jsonl": [line(0), torn]})[0] == {"broker-0-1.jsonl": [0]}
     assert (copies.folder / "run-1" / "broker-0-1.jsonl").read_bytes().endswith(torn)
     assert copies.round({"broker-0-1.jsonl": [line(0), line(1)]})[0] == {"broker-0-1.jsonl": [1]}
+
+
+class BrokerDown:
+    """A cluster of one broker, whose process has ended and left a trace and a log."""
+
+    def __init__(self) -> None:
+        self.topology, self.node_ids = Topology(brokers=1, preset=Preset.V2), (0,)
+        self.engine = None
+
+    def container_name(self, node: int) -> str:
+        return f"node-{node}"
+
+    def collect_zookeeper(self, folder: Path) -> None: ...
+
+    def logs(self, node: int) -> str:
+        return "Traceback"
+
+    def status(self, node: int) -> str:
+        return "exited"
+
+    def snapshot(self, node: int) -> None:
+        raise NodeUnreachable(f"node {node} does not answer")
+
+    def try_snapshot(self, node: int, *, timeout_s: float) -> None:
+        return None
+
+    def copy_broker_data(self, broker: int, target: Path) -> None:
+        target.mkdir(parents=True)
+        (target / "0.log").write_bytes(b"records")
+
+
+def test_all_that_a_node_left_that_is_down_is_copied_for_the_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: a round whose broker had crashed and lost records was unknown, and never judged."""
+
+    def copy(engine: object, container: str, name: str, target: Path) -> list[str]:
+        (target / f"{name}-1.jsonl").write_bytes(leads(0) + line(1))
+        return ["1.jsonl"]
+
+    monkeypatch.setattr(round_evidence, "copy_traces", copy)
+    for folder in ("logs", "trace"):
+        (tmp_path / folder).mkdir()
+    cluster: Any = BrokerDown()
+    evidence = round_evidence.RoundEvidence(cluster)
+    evidence.copy(tmp_path, ["t1"])
+    evidence.let_go()
+    assert [event.seq for event in read_traces(tmp_path / "trace", [])] == [0, 1]
+    assert (tmp_path / "segments" / "broker-0" / "0.log").read_bytes() == b"records"
+    assert (tmp_path / "logs" / "broker-0.log").read_text("utf-8") == "Traceback"
 
 
 def test_only_files_that_a_node_no_longer_writes_to_are_let_go() -> None:
