@@ -345,6 +345,22 @@ def test_a_node_whose_old_container_is_still_there_is_only_started_again(
 
 
 @pytest.mark.usefixtures("_engine")
+def test_a_node_whose_start_fails_half_way_runs_its_old_image_again() -> None:
+    """Found: a link's rules could not be loaded; the step was missed, and the new image ran on."""
+    cluster = FakeCluster()
+
+    def start(node: int) -> None:
+        cluster.start(node)
+        if cluster.there["broker-1"] == NEW:
+            raise LookupError("the rules of its links could not be loaded")
+
+    any_cluster: Any = cluster
+    with pytest.raises(NotUpgraded, match=f"could not be loaded; it runs {OLD} again"):
+        upgrade(any_cluster, 1, NodeBuild("bbbb"), start)
+    assert (cluster.there, cluster.builds) == ({"broker-1": OLD}, {})
+
+
+@pytest.mark.usefixtures("_engine")
 def test_a_node_gets_its_old_image_back_where_another_one_has_its_tag_now() -> None:
     """Found: with `--image latest` the node got the image again that had not come up."""
     cluster = FakeCluster(comes_up=False)
