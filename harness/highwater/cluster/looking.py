@@ -26,6 +26,12 @@ def how_to_look(cluster: Cluster) -> tuple[str, ...]:
     )
 
 
+def why_gone(cluster: Cluster) -> str:
+    """Return why a node may have no container, and what a person can do then."""
+    heal = f"'highwater heal --run {cluster.run_id}'"
+    return f"an upgrade was cut short, which {heal} finishes, or it was removed"
+
+
 def describe(cluster: Cluster) -> str:
     """Return every container's state and the tail of its log, for a failure's message."""
     lines = []

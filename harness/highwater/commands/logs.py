@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from highwater.cluster.cluster import Cluster
+from highwater.cluster.looking import why_gone
 from highwater.cluster.names_up import nodes_up, runs_up
 from highwater.cluster.partitions import parse_partition
 from highwater.cluster.stacks import all_stacks, stacks_of
@@ -89,6 +90,8 @@ def logs(
 
 def _print_log(cluster: Cluster, node: str, *, follow: bool, tail: int | None) -> None:
     node_id = find_node(cluster.topology, node)
+    if cluster.status(node_id) == "gone":
+        raise HarnessError(f"{node} has no container: {why_gone(cluster)}")
     if follow:
         for text in cluster.follow_logs(node_id):
             sys.stdout.write(text)

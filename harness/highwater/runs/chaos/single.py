@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from highwater.cluster.cluster import STOPPED, Cluster
+from highwater.cluster.looking import why_gone
 from highwater.cluster.settling import look_at
 from highwater.durations import duration_ms
 from highwater.errors import HarnessError
@@ -184,6 +185,9 @@ def _bring_back(cluster: Cluster, node: NodeId, intents: IntentLog) -> None:
     status = cluster.status(node)
     if status == "paused":
         cluster.unpause(node)
+    elif status == "gone":
+        name = cluster.topology.node(node).name
+        raise HarnessError(f"{name} has no container: {why_gone(cluster)}")
     elif status in STOPPED:
         intents.write(NO_FAULT, Phase.STARTING, node=int(node))
         cluster.start_node(node)
