@@ -435,6 +435,8 @@ def _problems_of_workload(workload: Workload, brokers: int) -> Iterator[str]:
     for number, group in enumerate(workload.groups):
         wrong = problems_of_numbers(group, _GROUP_BOUNDS)
         yield from (f"group {group_name(number)}: {what}" for what in wrong)
+    ids = Counter(group_id_of(workload, number) for number in range(len(workload.groups)))
+    yield from (f"group id {each!r} is there {n} times" for each, n in ids.items() if n > 1)
     compacted = {topic.name for topic in workload.topics if topic.is_compacted}
     for number, producer in enumerate(workload.producers):
         if producer.topic in compacted and not producer.keys:

@@ -51,6 +51,10 @@ def group(**changes: Any) -> Plan:
     return Plan(1, workload=Workload(groups=(replace(Group(), **changes),)))
 
 
+def groups(*ids: str) -> Plan:
+    return Plan(1, workload=Workload(groups=tuple(Group(group_id=each) for each in ids)))
+
+
 def step(fault: f.Fault, when: When | None = None) -> Plan:
     return Plan(1, steps=(Step(0, fault, when),))
 
@@ -93,6 +97,8 @@ def upgrade(*fields: Any) -> Plan:
         (group(session_timeout_ms=0), "group g0: session_timeout_ms: 0 is not at least 1"),
         (group(request_timeout_ms=0), "group g0: request_timeout_ms: 0 is not at least 1"),
         (group(topic="u"), "a client of topic 'u', which there is not"),
+        (groups("a", "a"), "group id 'a' is there 2 times"),
+        (groups("g1", ""), "group id 'g1' is there 2 times"),
         (broker_setting("log_lag_ms", 1), "'log_lag_ms' is not a broker setting"),
         (broker_setting("node_id", 1), "'node_id' is not a broker setting"),
         (broker_setting("segment_bytes", -1), "segment_bytes: -1 is not from 14 to 2147483647"),
