@@ -6,6 +6,7 @@ that those that its checks need: of topics that live on, their epochs, ISRs and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +58,8 @@ class Slices:
     """What a run declares of the begin of its traces; without a line for a start, it is whole."""
 
     def __init__(self, begins: Iterable[TraceBegin] = ()) -> None:
-        self._begins = {each.start: each for each in begins}
+        self._declared = tuple(begins)
+        self._begins = {each.start: each for each in self._declared}
 
     @property
     def starts(self) -> Collection[Start]:
@@ -98,7 +100,7 @@ class Slices:
                     broken[start] = f"{_named(start)}: {found}"
                 due[start] = event.seq + 1
             last[start] = event.seq
-        return [*broken.values(), *self._wrong_counts(earlier)]
+        return [*_wrong_with(self._declared), *broken.values(), *self._wrong_counts(earlier)]
 
     def _wrong_counts(self, earlier: Mapping[Start, int]) -> Iterator[str]:
         for start, begin in self._begins.items():
@@ -128,6 +130,17 @@ def kept_events(events: Iterable[TraceEvent], topics: Collection[str]) -> list[T
                 highest[key] = event
     chosen = {id(event) for event in highest.values()}
     return [event for event in of_living if event.kind in KEPT_KINDS or id(event) in chosen]
+
+
+def _wrong_with(begins: Sequence[TraceBegin]) -> Iterator[str]:
+    """Yield declarations that no run makes: they would excuse a start's whole trace."""
+    for start, count in Counter(each.start for each in begins).items():
+        if count > 1:
+            yield f"{_named(start)}: its begin is declared {count} times"
+    for each in begins:
+        if each.from_seq < 1:
+            where = f"declared from seq {each.from_seq}, where it traced nothing before the run"
+            yield f"{_named(each.start)}: {where}"
 
 
 def _named(start: Start) -> str:

@@ -64,6 +64,12 @@ def event(
         ((TraceBegin(0, 1, 7, 2),), (), "0 events from before the run, where 2"),
         ((TraceBegin(0, 1, 7),), (), ""),  # a node that waits, or that ended before
         ((TraceBegin(0, 9, 7),), (3,), "seq 3 where 0 is due"),
+        (
+            (TraceBegin(0, 1, 0),),
+            (),
+            "declared from seq 0, where it traced nothing",
+        ),  # its trace is missing
+        ((TraceBegin(0, 1, 5), TraceBegin(0, 1, 7)), (7, 8), "is declared 2 times"),
     ],
 )
 def test_a_slice_begins_where_it_is_declared_and_has_no_gap(
