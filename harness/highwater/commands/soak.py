@@ -150,7 +150,9 @@ def in_a_line(entry: Entry) -> str:
 
 def _print_result(folder: SoakFolder, soaked: Soak, outcome: Outcome) -> None:
     from highwater.soak.hooks import command_again
+    from highwater.soak.leaks import not_told
     from highwater.soak.page import shares_of
+    from highwater.soak.usage import read_samples
 
     table = Table("plans with", "passed", "failed", "prove nothing")
     for share in shares_of(soaked.entries):
@@ -160,6 +162,9 @@ def _print_result(folder: SoakFolder, soaked: Soak, outcome: Outcome) -> None:
         if entry.outcome is Outcome.FAIL:
             RESULTS.print(in_a_line(entry), markup=False, soft_wrap=True)
             RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+    if untold := not_told(read_samples(folder.usage)):
+        line = f"leaks: too few rounds on one cluster to tell of {', '.join(untold)}"
+        RESULTS.print(line, soft_wrap=True)
     for leak in soaked.leaks:
         RESULTS.print(f"leak: {leak}", markup=False, soft_wrap=True)
     RESULTS.print(f"verdict: {outcome.value}")

@@ -69,8 +69,9 @@ class SoakFolder:
                 "take another --name"
             )
         if found.settings != settings:
+            told = msgspec.json.encode(found.settings).decode()
             raise HarnessError(
-                f"{self.path} is a soak with other settings: {found.settings}; take another --name"
+                f"{self.path} is a soak with other settings: {told}; take another --name"
             )
         if found.topology != topology:
             raise HarnessError(

@@ -127,6 +127,12 @@ def leaks_in(samples: Sequence[Sample]) -> tuple[str, ...]:
     return tuple(str(each) for each in judge_usage(samples) if each.says is Leaking.LEAK)
 
 
+def not_told(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Return of what no node lived long enough, by kind and value: there no leak says nothing."""
+    unknown = (each for each in judge_usage(samples) if each.says is Leaking.UNKNOWN)
+    return tuple(f"{each.kind} {each.value.replace('_', ' ')}" for each in unknown)
+
+
 Life = Sequence[tuple[int, int]]
 """Rounds, each with the value after it, of one start of a node."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.soak.leaks import MOST_ROUNDS, Judgement, Leaking, judge_usage, leaks_in
+from highwater.soak.leaks import MOST_ROUNDS, Judgement, Leaking, judge_usage, leaks_in, not_told
 from highwater.soak.usage import Sample, read_samples
 from highwater_chaos.draw import Draw
 from highwater_simulator.rng import SeededRng
@@ -143,6 +143,12 @@ def test_what_nodes_in_containers_took(recorded: str, leaks: list[object]) -> No
     found = judge_usage(read_samples(Path(__file__).parent / f"{recorded}.jsonl"))
     assert [(e.kind, e.node, e.value) for e in found if e.says is LEAK] == leaks
     assert {each.says for each in found if each.kind == "broker"} <= {NONE, LEAK}
+
+
+def test_what_no_node_lived_long_enough_for_is_told() -> None:
+    """Found: a soak of a few rounds passed without a word that it could show no leak."""
+    threads, files = life("threads", [9] * 3), life("open_files", [20] * 20, node=1)
+    assert not_told([*threads, *files]) == ("broker threads",)
 
 
 def test_a_long_life_costs_no_more_than_a_shorter_one_and_says_the_same() -> None:
