@@ -207,7 +207,7 @@ class RoundEvidence:
     def _logs_of(self, broker: int) -> list[str]:
         """Return the broker's segments, with their sizes and times."""
         told = ["-printf", "%P %s %T@\\n"]
-        words = ["find", DISK_FOLDER, "-type", "f", "-name", "*.log", *told]
+        words = ["find", DISK_FOLDER, "-ignore_readdir_race", "-type", "f", "-name", "*.log", *told]
         return sorted(run_in_node(self._cluster, broker, words).splitlines())
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from highwater.cluster.cluster import Cluster
 from highwater.cluster.disks import DATA_FOLDER
-from highwater.cluster.in_node import run_in_node
+from highwater.cluster.in_node import ProgramFailed, run_in_node
 from highwater.cluster.topology import ZOOKEEPER
 from highwater_core.messages import NodeSnapshot
 
@@ -47,7 +47,6 @@ def take_samples(cluster: Cluster, number: int, round_: int, plan: int) -> tuple
 
     Raises:
         NodeUnreachable: ZooKeeper does not answer.
-        ProgramFailed: a volume could not be measured.
     """
     looks: list[dict[int, NodeSnapshot]] = []
     for look in range(LOOKS):
@@ -64,7 +63,7 @@ def take_samples(cluster: Cluster, number: int, round_: int, plan: int) -> tuple
 
 def samples_of(
     looks: Sequence[dict[int, NodeSnapshot]],
-    disk_bytes: dict[int, int],
+    disk_bytes: Mapping[int, int | None],
     number: int,
     round_: int,
     plan: int,
@@ -92,8 +91,12 @@ def _least(looks: Sequence[NodeSnapshot], name: str) -> int | None:
     return min(dict(each.counters).get(name, 0) for each in looks) or None
 
 
-def _disk_bytes(cluster: Cluster, node: int) -> int:
-    said = run_in_node(cluster, node, ["du", "-sb", DATA_FOLDER])
+def _disk_bytes(cluster: Cluster, node: int) -> int | None:
+    """Return the size of the node's volume, None where a file went while it was measured."""
+    try:
+        said = run_in_node(cluster, node, ["du", "-sb", DATA_FOLDER])
+    except ProgramFailed:
+        return None
     return int(said.split()[0])
 
 
