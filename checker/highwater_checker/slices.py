@@ -36,6 +36,9 @@ KEPT_KINDS = frozenset(
 with every append, the highest of each epoch is kept too."""
 
 
+_EARLIER_KINDS = KEPT_KINDS | {EventKind.HIGH_WATERMARK_ADVANCED}
+
+
 @dataclass(frozen=True, slots=True)
 class TraceBegin:
     """Where the trace of one start of a node begins in this run.
@@ -94,6 +97,9 @@ class Slices:
                 earlier[start] += 1
                 if event.seq <= last.get(start, -1) and start not in broken:
                     broken[start] = f"{_named(start)}: seq {event.seq} after {last[start]}"
+                if event.kind not in _EARLIER_KINDS and start not in broken:
+                    found = f"seq {event.seq} is of the run, which is declared to begin later"
+                    broken[start] = f"{_named(start)}: {found}"
             else:
                 if event.seq != due.get(start, 0) and start not in broken:
                     found = f"seq {event.seq} where {due.get(start, 0)} is due"

@@ -59,6 +59,7 @@ def event(
         ((TraceBegin(0, 1, 7, 2),), (1, 4, 7, 8), ""),
         ((TraceBegin(0, 1, 7, 2),), (1, 4, 8), "seq 8 where 7 is due"),
         ((TraceBegin(0, 1, 7, 2),), (4, 1, 7), "seq 1 after 4"),
+        ((TraceBegin(0, 1, 9, 2),), (7, 8, 9), "seq 7 is of the run"),  # two gaps would not be seen
         ((TraceBegin(0, 1, 7, 3),), (1, 4, 7), "2 events from before the run, where 3"),
         ((TraceBegin(0, 1, 7),), (4, 7), "1 events from before the run, where 0"),
         ((TraceBegin(0, 1, 7, 2),), (), "0 events from before the run, where 2"),
@@ -75,7 +76,8 @@ def event(
 def test_a_slice_begins_where_it_is_declared_and_has_no_gap(
     begins: tuple[TraceBegin, ...], numbers: tuple[int, ...], told: str
 ) -> None:
-    found = Slices(begins).gaps([event(number) for number in numbers])
+    kinds = {number: E.REPLICA_STOPPED for number in numbers if number < 7}
+    found = Slices(begins).gaps([event(each, kinds.get(each, E.LOG_APPENDED)) for each in numbers])
     assert [bool(re.search(told, each)) for each in found] == ([True] if told else [])
 
 
@@ -84,7 +86,8 @@ def sliced(folder: Path, begins: tuple[TraceBegin, ...], numbers: Sequence[int])
     run = write_run(folder / "run")
     path = run / "trace" / "broker-0-1.jsonl"
     (line,) = path.read_bytes().splitlines()
-    others = [encode_event(event(number, topic="gone")) for number in numbers[:-1]]
+    before = E.REPLICA_STOPPED
+    others = [encode_event(event(number, before, topic="gone")) for number in numbers[:-1]]
     last = line.replace(b'"seq":0', b'"seq":%d' % numbers[-1])
     write(path, b"".join(each + b"\n" for each in (*others, last)))
     if begins:
@@ -114,7 +117,7 @@ def test_starts_before_the_run_are_not_asked_for_and_later_ones_are(tmp_path: Pa
     run = sliced(tmp_path, (TraceBegin(1, 0, 40, 1), TraceBegin(1, 1, 9)), (0,))
     path = run / "trace" / "broker-1-1.jsonl"
     (line,) = path.read_bytes().splitlines()
-    earlier = encode_event(event(3, node=1, incarnation=0, topic="gone"))
+    earlier = encode_event(event(3, E.REPLICA_STOPPED, node=1, incarnation=0, topic="gone"))
     own = line.replace(b'"seq":0', b'"seq":9')
     write(path, b"".join(each + b"\n" for each in (earlier, own)))
     assert judge_run(run).reasons == ()
