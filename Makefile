@@ -114,7 +114,7 @@ OLDEST := .venv-oldest/bin/python
 
 # Deprecations are of newer libraries beside old ones. kafka-python's internals are the tests' own.
 test-oldest: setup ## Run the harness's and the checker's unit tests with the oldest libraries that a user may have.
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-oldest
+	$(BIN)/uv venv --quiet --clear --seed --python $(BIN)/python .venv-oldest
 	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct -r pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(OLDEST) editables hatchling hypothesis prometheus-client \
 	  pytest pytest-timeout pytest-xdist pyyaml
