@@ -71,15 +71,18 @@ def ends_when_it_hangs(
     main = threading.get_ident()
     before = signal.signal(_SIGNAL, _end)
     watch = threading.Thread(target=interrupt, name="hang", daemon=True)
-    watch.start()
     try:
         try:
+            watch.start()
             yield
         finally:
-            with gate:
+            try:
+                with gate:
+                    is_over.set()
+            finally:  # the time may be over in this moment, too
                 is_over.set()
-            watch.join()
-            signal.signal(_SIGNAL, before)
+                watch.join()
+                signal.signal(_SIGNAL, before)
     except _TimeIsOver:
         pytest.fail(f"{_OF_PYTEST_TIMEOUT}(>{after_s:g}s): the test hangs")
 

@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from highwater.testing import hangs
-from highwater.testing.hangs import STACKS_TOLD, ends_when_it_hangs, is_a_waits_end
+from highwater.testing.hangs import (
+    STACKS_TOLD,
+    ends_when_it_hangs,
+    is_a_waits_end,
+    say_own_stacks,
+)
 from highwater.waiting import NeverHappened, eventually
 
 ONE_CLUSTER: Any = [SimpleNamespace(run_id="test-1")]
@@ -46,7 +51,15 @@ def item(monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(stash=pytest.Stash())
 
 
-def test_a_test_that_hangs_fails_and_its_stacks_are_those_of_the_hang(item: Any) -> None:
+def test_a_test_that_hangs_fails_and_its_stacks_are_those_of_the_hang(
+    item: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def once_it_hangs() -> str:
+        """On a busy machine the time is over before the test has begun to wait."""
+        eventually(lambda: "in wait_for_what_never_comes" in say_own_stacks(), within=LONG_S)
+        return say_own_stacks()
+
+    monkeypatch.setattr(hangs, "say_own_stacks", once_it_hangs)
     never = threading.Event()
     with (
         pytest.raises(pytest.fail.Exception, match=r"Timeout \(>0.01s\): the test hangs") as failed,
@@ -75,6 +88,27 @@ def test_a_test_that_hangs_is_ended_where_interrupts_are_ignored(item: Any) -> N
 
 def wait_for_what_never_comes(never: threading.Event) -> None:
     assert never.wait(LONG_S), "it was not interrupted"
+
+
+def test_a_time_that_is_over_at_once_fails_the_test_and_leaves_nothing(
+    item: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: the interrupt came before the block had begun, and was nobody's."""
+    start = threading.Thread.start
+
+    def start_and_wait(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "hang":
+            wait_for_what_never_comes(threading.Event())
+
+    before = signal.getsignal(hangs._SIGNAL)
+    monkeypatch.setattr(threading.Thread, "start", start_and_wait)
+    with (
+        pytest.raises(pytest.fail.Exception, match="the test hangs"),
+        ends_when_it_hangs(item, ONE_CLUSTER, 0.0),
+    ):
+        pytest.fail("the block has begun")
+    assert signal.getsignal(hangs._SIGNAL) == before
 
 
 @pytest.mark.parametrize("ending", [ValueError, KeyboardInterrupt])
