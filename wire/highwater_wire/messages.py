@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf import descriptor_pool, message_factory
-from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 
 def define_messages(namespace: dict[str, Any], descriptor: bytes) -> None:
-    """Put the file's message classes, enums and enum values into the namespace, by their names.
+    """Put the file's message classes and enum values into the namespace, by their names.
 
     The file's own descriptor is DESCRIPTOR, as in protoc's modules.
 
@@ -23,6 +22,5 @@ def define_messages(namespace: dict[str, Any], descriptor: bytes) -> None:
     namespace["DESCRIPTOR"] = file
     for name, message in file.message_types_by_name.items():
         namespace[name] = message_factory.GetMessageClass(message)
-    for name, enum in file.enum_types_by_name.items():
-        namespace[name] = EnumTypeWrapper(enum)
+    for enum in file.enum_types_by_name.values():
         namespace.update({value.name: value.number for value in enum.values})

@@ -1,4 +1,4 @@
-"""What single nodes run: an image of an other build, another preset; and one node's upgrade.
+"""What single nodes run: an image of another build, another preset; and one node's upgrade.
 
 A node is upgraded as an operator would: it is asked to stop, its container is removed, and another
 one is made on the same volume, with the same name, address, ports and labels. All but the image is

@@ -1,6 +1,6 @@
 """The commands: a module each, with register(app: typer.Typer) that adds its command.
 
-A package is a group of commands. `highwater.commands.listed` has their names and order.
+A package is a group of commands. `highwater.command_list` has their names and order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 
 import typer
 
-from highwater.commands.listed import LISTED
+from highwater.command_list import LISTED
 
 _MODULES = {"elect": "partitions", "reassign": "partitions"}
 """The commands that share a module; any other's has the command's name, with _ for -."""
@@ -38,7 +38,7 @@ def add_group(app: typer.Typer, name: str, says: str, package: str, path: Iterab
 
 def add_commands(app: typer.Typer, package: str, path: Iterable[str], wanted: str = "") -> None:
     """Add the package's command of that name, if it is there, or else every one."""
-    names = sorted({module.name for module in pkgutil.iter_modules(path)} - {"listed"})
+    names = sorted(module.name for module in pkgutil.iter_modules(path))
     module = _MODULES.get(wanted, wanted.replace("-", "_"))
     for name in [module] if module in names else names:
         import_module(f"{package}.{name}").register(app)

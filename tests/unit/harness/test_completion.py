@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from importlib import metadata
@@ -69,8 +68,7 @@ def test_no_command_is_loaded_where_none_is_named(
     arguments: list[str], environment: dict[str, str], says: str
 ) -> None:
     done = run([sys.executable, "-X", "importtime", "-c", CALL, *arguments], environment)
-    loaded = re.findall(r"highwater\.commands\.(\w+)", done.stderr)
-    assert loaded == ["listed"]
+    assert [line for line in done.stderr.splitlines() if "highwater.commands." in line] == []
     assert says in done.stdout
 
 

@@ -393,7 +393,7 @@ class _Run:
     def conclude(self, notes: tuple[str, ...]) -> PlanResult:
         """Judge the run's evidence, and write the verdict and the report."""
         folder = self._folder
-        self._screen.say("judging the run from its files")  # minutes after a million records
+        self._screen.say("judging the run from its files")  # a million records take minutes
         for done in self._steps:
             self._require(f"done: {say_step(done.step)}", done.has_fired, str(done))
         if self._plan.expected is not None:  # its situation needs the order
