@@ -7,7 +7,6 @@ from pathlib import Path
 
 import docker.errors
 import requests
-from msgspec.structs import replace
 
 from highwater.cluster.cluster import Cluster
 from highwater.errors import HarnessError, NodeUnreachable
@@ -15,7 +14,7 @@ from highwater.faults.healing import baseline_problems
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_containers import check_supported, run_on_cluster
-from highwater.runs.stock.libraries import ClientKind
+from highwater.runs.stock.libraries import played_by
 from highwater.soak.draws import Drawn
 from highwater.soak.round_end import clean_up
 from highwater.soak.round_evidence import RoundEvidence
@@ -68,7 +67,7 @@ class OneCluster:
             HarnessError: the round has no verdict.
         """
         self._round += 1
-        plan = _of_clients(drawn)
+        plan = played_by(drawn.client, drawn.plan)
         topics = [topic.name for topic in plan.workload.topics]
         done = run_on_cluster(
             self._cluster,
@@ -115,10 +114,3 @@ class OneCluster:
             self._screen.say(f"what {self.run_id} had was not all copied: {error}")
         finally:
             self._cluster.stop()
-
-
-def _of_clients(drawn: Drawn) -> Plan:
-    """Return the plan as its clients play it: only Highwater's own have groups."""
-    if drawn.client is ClientKind.OWN:
-        return drawn.plan
-    return replace(drawn.plan, workload=replace(drawn.plan.workload, groups=()))

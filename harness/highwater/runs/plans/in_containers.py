@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from highwater.cluster.cluster import UP, Cluster
 from highwater.cluster.labels import Lease
 from highwater.cluster.looking import how_to_look
@@ -42,7 +40,7 @@ from highwater.runs.plans.schedule import Schedule, StepDone, out_of_order
 from highwater.runs.plans.trace_watch import TraceWatch
 from highwater.runs.plans.translation import builds_of, differences, topology_of, unsupported
 from highwater.runs.probing import Prober, ProberDied
-from highwater.runs.stock.libraries import ClientKind, differences_of
+from highwater.runs.stock.libraries import ClientKind, differences_of, played_by
 from highwater.waiting import NeverHappened
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Plan
@@ -188,8 +186,7 @@ def _written(
 ) -> tuple[Plan, tuple[str, ...]]:
     """Write the plan and its promises; return the plan of these clients, and the differences."""
     notes = (*differences(plan), *differences_of(client, plan))
-    if client is not ClientKind.OWN:
-        plan = replace(plan, workload=replace(plan.workload, groups=()))
+    plan = played_by(client, plan)
     write_plan(folder, plan)
     folder.write(PROMISES, promises_of(plan, LEAST_SHARE_ACKNOWLEDGED))
     for note in notes:

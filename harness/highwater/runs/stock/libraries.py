@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from highwater.runs.stock.clients import Library
 from highwater_chaos.plan import Plan
 
@@ -26,6 +28,13 @@ def differences_of(kind: ClientKind, plan: Plan) -> Iterator[str]:
         yield "groups of the plan are left out"
     if kind is ClientKind.KAFKA_PYTHON:
         yield "their batches are bounded in bytes, not in records, unless each has one"
+
+
+def played_by(kind: ClientKind, plan: Plan) -> Plan:
+    """Return the plan as these clients play it: only Highwater's own have groups."""
+    if kind is ClientKind.OWN:
+        return plan
+    return replace(plan, workload=replace(plan.workload, groups=()))
 
 
 def library_of(kind: ClientKind) -> Library:
