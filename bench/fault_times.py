@@ -175,7 +175,11 @@ def _cluster_and_faults(
     examples: Sequence[f.Fault], folder: Path
 ) -> Iterator[tuple[Cluster, ContainerFaults]]:
     with Cluster(
-        Topology(controllers=1), new_run_id("bench"), sized_disks=True, faulty_disks=True
+        Topology(controllers=1),
+        new_run_id("bench"),
+        sized_disks=True,
+        faulty_disks=True,
+        movable_clocks=True,
     ) as cluster:
         cluster.start()
         intents = IntentLog(folder / INTENTS, time.monotonic_ns)

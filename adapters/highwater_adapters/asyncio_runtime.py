@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from highwater_adapters.movable_clock import true_time_ns
 from highwater_core.check import check
 from highwater_core.runtime import TimedOut
 
@@ -234,6 +235,9 @@ class AsyncioRuntime:
 
     def wall_clock_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def true_time_ms(self) -> int:
+        return true_time_ns() // 1_000_000
 
     async def sleep(self, duration_ms: int) -> None:
         await asyncio.sleep(duration_ms / 1000)

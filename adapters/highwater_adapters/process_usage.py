@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from highwater_adapters.movable_clock import moved_by_ms
 from highwater_adapters.request_times import RequestTimes
 from highwater_core.messages import NodeSnapshot
 
@@ -47,10 +48,14 @@ def own_usage() -> ProcessUsage:
 
 
 def with_usage(snapshot: NodeSnapshot, times: RequestTimes | None = None) -> NodeSnapshot:
-    """Return the snapshot with this process's usage, and with the requests that it answered."""
+    """Return the snapshot with this process's usage, its clock, and the requests it answered."""
     usage = own_usage()
     requests = () if times is None else times.counters()
-    counters = ("open_files", usage.open_files), ("threads", usage.threads)
+    counters = (
+        ("open_files", usage.open_files),
+        ("threads", usage.threads),
+        ("clock_moved_by_ms", moved_by_ms()),
+    )
     return replace(
         snapshot,
         resident_bytes=usage.private_bytes,

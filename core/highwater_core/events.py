@@ -107,7 +107,8 @@ versions have no reasons."""
 class TraceEvent:
     """One event of one node.
 
-    Units: ts_ns is the node's wall clock in nanoseconds since 1970 (virtual in the simulator).
+    Units: ts_ns is nanoseconds since 1970 by the machine's clock, which faults to a node's wall
+    clock do not move (virtual in the simulator).
     Ordering: (node, incarnation, seq) is unique and total per node.
     topic_id: of the topic as the node knew it: epochs and offsets of another id begin anew.
     """

@@ -123,7 +123,7 @@ class TraceRecorder:
         **detail: Any,
     ) -> None:
         event = TraceEvent(
-            ts_ns=self._runtime.wall_clock_ms() * 1_000_000,
+            ts_ns=self._runtime.true_time_ms() * 1_000_000,
             node=self._node,
             incarnation=self._incarnation,
             seq=self._next_seq,

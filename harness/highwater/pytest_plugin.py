@@ -74,9 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "highwater(verdict_in=('pass', 'unknown'), sized_disks=False, faulty_disks=False, "
-        "**topology): what highwater_cluster brings up: fields of highwater.Topology, and disks "
-        "for faults that need such; and the verdicts with which its test passes, () for any "
-        "without judging",
+        "movable_clocks=False, **topology): what highwater_cluster brings up: fields of "
+        "highwater.Topology, and disks and clocks for faults that need such; and the verdicts "
+        "with which its test passes, () for any without judging",
     )
     config.addinivalue_line(
         "markers",

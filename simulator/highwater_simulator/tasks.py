@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from highwater_core.check import BugFound, check
 from highwater_core.runtime import TaskCancelled
 from highwater_simulator import waits
-from highwater_simulator.clocks import NS_PER_MS, NodeClock
+from highwater_simulator.clocks import NS_PER_MS, WALL_CLOCK_START_MS, NodeClock
 from highwater_simulator.waits import (
     SimulatedEvent,
     SimulatedFuture,
@@ -205,6 +205,9 @@ class NodeRuntime:
 
     def wall_clock_ms(self) -> int:
         return self.clock.wall_clock_ms(self.now_ns())
+
+    def true_time_ms(self) -> int:
+        return WALL_CLOCK_START_MS + self.clockwork.time_ns // NS_PER_MS
 
     async def sleep(self, duration_ms: int) -> None:
         await Wait(self, self.now_ns() + duration_ms * NS_PER_MS)

@@ -68,7 +68,11 @@ GETS_READY = "nothing: asked "
 def broken_often(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all kills: each test leaves it as it was, or the next test's check fails."""
     with Cluster(
-        Topology(controllers=1), new_run_id("often"), sized_disks=True, faulty_disks=HAS_FUSE
+        Topology(controllers=1),
+        new_run_id("often"),
+        sized_disks=True,
+        faulty_disks=HAS_FUSE,
+        movable_clocks=True,
     ) as cluster:
         ensure_faults_image(cluster.engine)
         cluster.start()

@@ -18,6 +18,7 @@ from highwater.faults.disks.volumes import close_folder, fill_disk
 from highwater.faults.done import NotDone
 from highwater.faults.healing import baseline_problems, heal
 from highwater.faults.links.of_cluster import ClusterLinks
+from highwater.faults.processes.clocks import TOLERANCE_MS
 from highwater.faults.stopping import stop_processes
 from highwater.run_folder import new_run_id
 from highwater.waiting import eventually
@@ -25,7 +26,7 @@ from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Producer, Step, Topic, Workload
 from highwater_checker.history import OperationType, sends_of
-from highwater_checker.run_folder.documents import STEPS, StepOutcome
+from highwater_checker.run_folder.documents import CLOCK, STEPS, StepOutcome
 from highwater_checker.run_folder.histories import read_history
 from highwater_checker.run_folder.lines import read_traces
 from highwater_checker.segments import read_batches
@@ -153,6 +154,29 @@ def test_a_broker_loses_power_and_disks_are_slow_and_refuse_syncs(tmp_path: Path
     assert re.fullmatch(r"orders 1 answered, a probe's sync took \d+ ms", slow.proof)
     assert refused.proof == "orders 1 answered, probe 1 to sync was refused with EIO"
     assert reverts(folder)[3].endswith("orders 2 answered; its log folder had failed: running")
+
+
+def test_clocks_jump_and_traces_keep_the_machines_time(tmp_path: Path) -> None:
+    """A leader's clock is a day ahead until the faults end; its controller's is a day behind."""
+    day_ms = 86_400_000
+    steps = (
+        Step(1_000, f.ClockJump("leader of t-0", day_ms)),
+        Step(1_000, f.ClockJump("active controller", -day_ms)),
+        Step(4_000, f.Kill("leader of t-0", 1_000)),
+    )
+    folder = run(steps, 9_000, tmp_path)
+    ahead, behind, killed = records(folder)
+    assert ahead.node == killed.node
+    for jump, by_ms in ((ahead, day_ms), (behind, -day_ms)):
+        found = re.fullmatch(r"the node's clock is ([+-]\d+) ms from the machine's", jump.proof)
+        assert found is not None
+        assert abs(int(found[1]) - by_ms) <= TOLERANCE_MS
+    assert [reverts(folder)[number] for number in (1, 2)] == ["its clock is right"] * 2
+    jumped = [each for each in read_traces(folder / "trace") if each.node == ahead.node]
+    assert {each.incarnation for each in jumped} == {1, 2}
+    run_start = CLOCK.read(folder)
+    assert run_start is not None
+    assert all(abs(each.ts_ns - run_start.start_wall_ns) < day_ms * 500_000 for each in jumped)
 
 
 def test_a_log_folder_fails_and_its_broker_is_started_on_a_sound_one(tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def test_a_plan_that_cannot_be_drawn_is_refused(options: tuple[object, ...], why
 def test_validate_lists_faults_impossible_on_containers_and_times_without_quorum(
     tmp_path: Path,
 ) -> None:
-    impossible = written(short_plan(Step(0, f.ClockJump("broker-0", 1_000))), tmp_path)
+    impossible = written(short_plan(Step(0, f.ClockRate("broker-0", 1_000))), tmp_path)
     result = chaos("validate", impossible)
     assert isinstance(result.exception, HarnessError)
-    assert "move the clock of broker-0" in str(result.exception)
+    assert "let the timers of broker-0" in str(result.exception)
     both = (Step(500, f.Kill(f"controller-{each}", 900)) for each in (1000, 1001))
     lost = chaos("validate", written(short_plan(*both), tmp_path))
     assert lost.exit_code == 0
@@ -114,7 +114,7 @@ def test_results_of_repeated_runs_are_one_document(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_lists_faults_that_its_world_cannot_do(tmp_path: Path) -> None:
-    jump = written(short_plan(Step(500, f.ClockJump("broker-0", 1_000))), tmp_path)
+    jump = written(short_plan(Step(500, f.ClockRate("broker-0", 1_000))), tmp_path)
     assert run(jump, "--dry-run").exit_code == 0
     refused = run(jump, "--dry-run", "--world", "docker")
     assert refused.exit_code == 2

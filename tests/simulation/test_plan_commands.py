@@ -270,10 +270,12 @@ def test_a_step_that_was_not_done_makes_a_run_unknown(tmp_path: Path) -> None:
 
 def test_faults_impossible_on_containers_are_refused_before_anything_starts(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    plan = written(Plan(seed=1, steps=(Step(9, f.ClockJump("broker-0", 3)),)), tmp_path)
+    plan = written(Plan(seed=1, steps=(Step(9, f.ClockRate("broker-0", 3)),)), tmp_path)
     result = highwater("run", plan, "--world", "docker", "--out", out)
     assert isinstance(result.exception, HarnessError)
-    assert "unsupported here: at 9 ms: move the clock of broker-0 by 3 ms" in str(result.exception)
+    assert "unsupported here: at 9 ms: let the timers of broker-0 run 3 ppm faster" in str(
+        result.exception
+    )
     assert not out.exists()
 
 

@@ -23,8 +23,8 @@ from highwater.cluster import builds, labels
 from highwater.cluster.builds import NodeBuild, Upgraded
 from highwater.cluster.cleaning import ended_nodes, find_runs, remove_run, sweep_stale
 from highwater.cluster.collecting import copy_out
-from highwater.cluster.containers import Site, container_name, freeze, start_container, thaw
-from highwater.cluster.disks import DISK_FOLDER, make_disks
+from highwater.cluster.containers import Site, container_name, freeze, start_containers, thaw
+from highwater.cluster.disks import DISK_FOLDER
 from highwater.cluster.engine import Reach, connect_engine, engine_facts
 from highwater.cluster.images import ensure_images, ensure_planted_image
 from highwater.cluster.inspection import Inspector
@@ -84,6 +84,7 @@ class Cluster:
         planted: str = "",
         sized_disks: bool = False,
         faulty_disks: bool = False,
+        movable_clocks: bool = False,
         images: Mapping[int, NodeBuild | str] | None = None,
         engine: docker.DockerClient | None = None,
         say: Callable[[str], None] = lambda text: None,
@@ -93,11 +94,12 @@ class Cluster:
         planted: a bug of highwater_planted that all its nodes have.
         sized_disks: whether brokers have disks that can be filled (highwater.cluster.disks).
         faulty_disks: whether they have disks that can lose power, refuse operations and be slow.
+        movable_clocks: whether all nodes' wall clocks can be moved (highwater.cluster.clocks).
         images: what single nodes run instead of this build's image: a tag, or a NodeBuild.
         """
         self.topology = topology
         self._planted = planted
-        self._sized_disks, self._faulty_disks = sized_disks, faulty_disks
+        self._prepared = sized_disks, faulty_disks, movable_clocks
         self._images = images or {}
         self.builds: dict[NodeId, list[str]] = {}
         """What each node has run since this object started or upgraded it, in words, in order."""
@@ -187,19 +189,11 @@ class Cluster:
                 _, self._subnet = create_network(self._engine, name, self._run, self.topology)
             site = Site(
                 self._run, self.topology, self._subnet, name, images, self._facts,
-                self._planted, self._sized_disks, self._faulty_disks, first,
+                self._planted, *self._prepared, builds=first,
             )  # fmt: skip
             with self._phase("containers"):
-                if self._sized_disks:
-                    brokers = [self.container_name(node) for node in self.topology.broker_ids]
-                    make_disks(self._engine, self._run, images.node, brokers)
-                nodes = list(self.topology.nodes())
-                with ThreadPoolExecutor(len(nodes), thread_name_prefix="start") as pool:
-                    ports = list(pool.map(lambda spec: start_container(site, spec), nodes))
-                self._ports = {
-                    spec.node_id: chosen for spec, chosen in zip(nodes, ports, strict=True)
-                }
-                own = [spec for spec in nodes if spec.node_id != ZOOKEEPER]
+                self._ports = start_containers(self._engine, site, self._say)
+                own = [spec for spec in self.topology.nodes() if spec.node_id != ZOOKEEPER]
                 self.builds = {spec.node_id: [str(site.build_of(spec))] for spec in own}
             with self._phase("ready"):
                 self.wait_until_ready(within_s=ready_within_s)

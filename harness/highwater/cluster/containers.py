@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
@@ -15,16 +16,24 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
 from highwater.cluster.builds import NodeBuild, command_of
+from highwater.cluster.clocks import (
+    CLOCK_FOLDER,
+    clock_volume,
+    make_clock_library,
+    with_movable_clock,
+)
 from highwater.cluster.disks import (
     DATA_FOLDER,
     DISK_FOLDER,
     FAULTY_DISK_RIGHTS,
     disk_name,
+    make_disks,
     on_faulty_disk,
 )
 from highwater.cluster.engine import CALL_TIMEOUT_S, EngineFacts, Reach
 from highwater.cluster.host_ports import choose_ports
 from highwater.cluster.images import ImageTags
+from highwater.cluster.images.build import Say
 from highwater.cluster.labels import RunLabels, format_ports
 from highwater.cluster.topology import (
     CONTROL_PORT,
@@ -65,6 +74,8 @@ class Site:
     """Whether brokers have disks of a fixed size; the disks exist before the containers."""
     faulty_disks: bool = False
     """Whether brokers have disks that can lose power, refuse operations and be slow."""
+    movable_clocks: bool = False
+    """Whether faults can move the wall clocks of brokers and controllers; the library exists."""
     builds: Mapping[NodeId, NodeBuild] = field(default_factory=dict)
     """What single nodes run instead of what all others run; their images are tags."""
 
@@ -72,6 +83,33 @@ class Site:
         """Return the build with which the controller or broker begins."""
         image = self.images.planted if self.planted else self.images.node
         return self.builds.get(spec.node_id, NodeBuild(image, planted=self.planted))
+
+
+def start_containers(
+    engine: docker.DockerClient, site: Site, say: Say
+) -> dict[NodeId, dict[str, int]]:
+    """Start all nodes' containers; return their ports on the engine's host, by node and name.
+
+    Raises:
+        ImageBuildFailed: there is no library that moves clocks.
+        ClusterStartFailed: there is none, or no host port for a node.
+        docker.errors.APIError: the engine refused.
+    """
+    nodes = list(site.topology.nodes())
+    _prepare(engine, site, say)
+    with ThreadPoolExecutor(len(nodes), thread_name_prefix="start") as pool:
+        ports = pool.map(lambda spec: start_container(site, spec), nodes)
+        return {spec.node_id: chosen for spec, chosen in zip(nodes, ports, strict=True)}
+
+
+def _prepare(engine: docker.DockerClient, site: Site, say: Say) -> None:
+    """Make what nodes' containers mount beside their own volumes."""
+    if site.sized_disks:
+        brokers = (each for each in site.topology.nodes() if each.kind is NodeKind.BROKER)
+        names = [container_name(site.run.run_id, each) for each in brokers]
+        make_disks(engine, site.run, site.images.node, names)
+    if site.movable_clocks:
+        make_clock_library(engine, site.run, say)
 
 
 def container_name(run_id: str, spec: NodeSpec) -> str:
@@ -172,6 +210,9 @@ def _make(site: Site, spec: NodeSpec, ports: Mapping[str, int]) -> DockerContain
         container.ports[f"{container_ports[name]}/tcp"] = (site.facts.bind_host, port)
     if not zookeeper:
         command = command_of(_MODULES[spec.kind], build.planted)
+        if site.movable_clocks:
+            command = with_movable_clock(command)
+            container.with_volume_mapping(clock_volume(site.run.run_id), CLOCK_FOLDER, "ro")
         container.with_command(on_faulty_disk(command) if is_faulty else command)
         external = None
         if "external" in ports:

@@ -48,6 +48,9 @@ def up(
             help="Brokers' disks can lose power, refuse operations and be slow; needs FUSE.",
         ),
     ] = False,
+    movable_clocks: Annotated[
+        bool, typer.Option("--movable-clocks", help="Nodes' clocks can be moved (clock_jump).")
+    ] = False,
     image: Annotated[
         str,
         typer.Option(help="Of all nodes: highwater/node:KEY or KEY, of another version."),
@@ -76,6 +79,7 @@ def up(
         lease=Lease.KEPT,
         sized_disks=sized_disks,
         faulty_disks=faulty_disks,
+        movable_clocks=movable_clocks,
         images={} if image == THIS else dict.fromkeys(topology.node_ids, image),
         say=say,
     )

@@ -7,15 +7,24 @@ namespace, and the kernel must accept rules and end them at their time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError
 
 from highwater.cluster.cleaning import remove_run
+from highwater.cluster.clocks import (
+    CLOCK_FOLDER,
+    OFFSET,
+    TRY_CLOCK,
+    clock_volume,
+    make_clock_library,
+    with_movable_clock,
+)
 from highwater.cluster.containers import freeze, thaw
 from highwater.cluster.disks import (
+    DATA_FOLDER,
     DISK_BYTES,
     DISK_FOLDER,
     FAULTY_DISK_RIGHTS,
@@ -136,6 +145,8 @@ class _Scratch:
 def _scratch(engine: docker.DockerClient, say: Callable[[str], None]) -> Iterator[_Scratch]:
     run = RunLabels(new_run_id("probe"), Lease.OWNED, Owner.of_this_process())
     image = ensure_images(engine, say).node
+    with suppress(ImageBuildFailed):  # told by the trials that need it
+        ensure_faults_image(engine, say)  # now: a scratch container may not live so long
     name = f"highwater-{run.run_id}-scratch"
     REAPER.cluster_up()
     try:
@@ -240,6 +251,31 @@ def _mount_a_disk(scratch: _Scratch) -> None:
         raise _Fails(said.decode(errors="replace").strip().rpartition("\n")[2])
 
 
+def _move_a_clock(scratch: _Scratch) -> None:
+    """Run a program whose clock is moved, and which waits in the ways that nodes do."""
+    name = f"{scratch.name}-clock"
+    make_clock_library(scratch.engine, scratch.run, scratch.say)
+    volumes = {clock_volume(scratch.run.run_id): {"bind": CLOCK_FOLDER, "mode": "ro"}}
+    made = scratch.engine.containers.create(
+        scratch.engine.api.inspect_container(scratch.name)["Image"],
+        with_movable_clock(["python", "-m", TRY_CLOCK, f"{DATA_FOLDER}/{OFFSET}"]),
+        name=name,
+        labels=scratch.run.as_labels(kind="scratch"),
+        network_mode="none",
+        init=True,
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges"],
+        volumes=volumes,
+    )
+    try:
+        made.start()
+        code, said = made.wait(timeout=STARTS_WITHIN_S)["StatusCode"], made.logs()
+    finally:
+        made.remove(v=True, force=True)
+    if code:
+        raise _Fails(said.decode(errors="replace").strip().rpartition("\n")[2])
+
+
 def _join(scratch: _Scratch) -> None:
     scratch.help_with(Task(show=OUR_TABLE))
 
@@ -285,6 +321,7 @@ _TRIALS: Mapping[Means, _Trial] = {
     Means.FREEZER: _Trial(_freeze, "the engine does not pause containers"),
     Means.SIZED_DISKS: _Trial(_make_a_disk, "the engine makes no volume that has a size"),
     Means.FAULTY_DISKS: _Trial(_mount_a_disk, "no container mounts a file system of its own"),
+    Means.MOVABLE_CLOCKS: _Trial(_move_a_clock, "no library moves a process's clock"),
     Means.NAMESPACE: _Trial(
         _join, "no helper joins a container's network namespace with NET_ADMIN"
     ),

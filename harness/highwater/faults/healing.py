@@ -4,8 +4,8 @@ It reads labels, the engine and the kernel, and no record of faults. So it works
 killed, and does no harm when it is done again. In the baseline
 - every node of the topology runs, is not paused, and has no process that is stopped (SIGSTOP);
 - every node is in the run's network under its name and address;
-- every node has no nft rules of ours, no ballast on its disk, no orders for a faulty one, and no
-  fail-point for its next start;
+- every node has no nft rules of ours, no ballast on its disk, no orders for a faulty one, a
+  wall clock that is not moved, and no fail-point for its next start;
 - no helper is left, and the sized disks are held.
 Nodes do not report which fail-points are armed: all are disarmed, and the node must answer.
 """
@@ -39,6 +39,7 @@ from highwater.faults.helpers import HELPER_KIND
 from highwater.faults.links.namespaces import Namespaces, NotInNamespace, Report, Task
 from highwater.faults.links.rules import NO_RULES, TABLE
 from highwater.faults.links.tcp_in_namespace import NO_UNTOLD
+from highwater.faults.processes.clocks import is_moved, prove_clock, set_clock
 from highwater.faults.processes.points import armed_for_start, disarm_everything
 from highwater.faults.stopping import STOPPED_STATE, process_states, resume_processes
 from highwater.waiting import NeverHappened, eventually
@@ -48,6 +49,7 @@ OUR_TABLE = f"inet {TABLE}"
 FULL = "its disk is full of ballast"
 CLOSED = "its log folder is closed to it"
 FAULTY = "its disk refuses or delays operations"
+MOVED = "its wall clock is moved"
 GONE = "its container is gone"
 """Healing cannot bring such a node back: its volume may be gone too."""
 
@@ -261,6 +263,10 @@ class _Healing:
             _note(node.found, [FULL])
             make_room(self._cluster, node.node)
             _note(node.done, ["room made on its disk"])
+        if seen.container != "gone" and is_moved(self._cluster, node.node):
+            _note(node.found, [MOVED])
+            set_clock(self._cluster, node.node, 0)
+            _note(node.done, [prove_clock(self._cluster, node.node, 0)])
         if seen.container in STOPPED and self._start_stopped:
             self._cluster.start_node(node.node)
             _note(node.done, ["started"])
@@ -304,6 +310,7 @@ class _Healing:
             is_closed = bool(closed_folders(self._cluster, node.node))
             node.left += [CLOSED] if is_closed else []
             node.left += [FAULTY] if is_ordered(self._cluster, node.node) else []
+            node.left += [MOVED] if is_moved(self._cluster, node.node) else []
             node.left += [FULL] if not is_closed and has_ballast(self._cluster, node.node) else []
 
     def _look_at(self, node: int) -> NodeSeen:
@@ -378,7 +385,7 @@ def _noting_errors(work: Callable[[NodeHealed], None], node: NodeHealed) -> None
         work(node)
     except APIError as error:
         node.left = [f"the engine refused: {error.explanation or error}"]
-    except (NotInNamespace, NotDone) as error:
+    except (NeverHappened, NotInNamespace, NotDone) as error:
         node.left = [str(error)]
 
 

@@ -12,6 +12,7 @@ from highwater.faults.done import Done, Find, NotDone
 from highwater.faults.links.of_cluster import ClusterLinks
 from highwater.faults.means import IN_A_NAMESPACE, Means
 from highwater.faults.processes.clients import Clients
+from highwater.faults.processes.clocks import Clocks
 from highwater.faults.processes.nodes import NodeFaults
 from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
@@ -29,6 +30,7 @@ class Rooms:
     nodes: NodeFaults
     clients: Clients | None
     points: FailPointFaults
+    clocks: Clocks
     disks: FullDisks
     faulty_disks: FaultyDisks
     links: ClusterLinks

@@ -14,6 +14,7 @@ from highwater.faults.kind import Kind, Rooms, unsupported
 from highwater.faults.links.of_cluster import CLIENTS_UNSEEN
 from highwater.faults.means import Means
 from highwater.faults.processes.clients import ONE_PROCESS, kill_clients
+from highwater.faults.processes.clocks import LEAST_JUMP_MS, TOLERANCE_MS, TOO_SMALL
 from highwater_chaos import faults as f
 from highwater_core.fail_points import FailPoint
 
@@ -326,8 +327,19 @@ _DISKS_AND_CLOCKS = (
         ends="never: what flipped stays, and the node is down until it is started",
         examples=(f.FlipBit("broker-1", f.FileKind.LOG),),
     ),
-    unsupported(f.ClockJump, "containers share their host's wall clock"),
-    unsupported(f.ClockRate, "containers share their host's clocks"),
+    Kind(
+        fault=f.ClockJump,
+        do=lambda rooms, name, fault, find: rooms.clocks.jump(found(find, fault.node), fault.by_ms),
+        needs=(Means.ENGINE, Means.MOVABLE_CLOCKS),
+        mechanism="a library in the node's process (libfaketime), which reads from a file on the "
+        "node's volume how far its wall clock is moved; timeouts go by the machine's clock",
+        proof="the node's own reading of its clock, beside the machine's, within "
+        f"{TOLERANCE_MS} ms",
+        ends=_UNTIL_HEALED,
+        examples=(f.ClockJump("broker-1", -3_600_000),),
+        refuses=lambda fault: "" if abs(fault.by_ms) >= LEAST_JUMP_MS else TOO_SMALL,
+    ),
+    unsupported(f.ClockRate, "containers share their host's timers"),
 )
 
 _OPERATORS_AND_STRANGERS = (

@@ -13,6 +13,7 @@ class Means(StrEnum):
     FREEZER = "freezer"
     SIZED_DISKS = "sized_disks"
     FAULTY_DISKS = "faulty_disks"
+    MOVABLE_CLOCKS = "movable_clocks"
     NAMESPACE = "namespace"
     TIMED_DROPS = "timed_drops"
     SHARES = "shares"
@@ -25,6 +26,7 @@ DOES: Mapping[Means, str] = {
     Means.FREEZER: "the engine pauses a container, and lets it go on",
     Means.SIZED_DISKS: "the engine makes volumes in memory that have a size",
     Means.FAULTY_DISKS: "a container mounts a file system of its own over its folder (FUSE)",
+    Means.MOVABLE_CLOCKS: "a process has a wall clock of its own, and timers by the machine's",
     Means.NAMESPACE: "a helper joins a network namespace, with NET_ADMIN and nothing else",
     Means.TIMED_DROPS: "nft drops by a set whose elements the kernel takes out at their time",
     Means.SHARES: "nft drops a random share of packets (numgen)",

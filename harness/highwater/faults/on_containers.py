@@ -24,6 +24,7 @@ from highwater.faults.links.namespaces import NotInNamespace
 from highwater.faults.links.of_cluster import ClusterLinks
 from highwater.faults.means import Means
 from highwater.faults.processes.clients import Clients
+from highwater.faults.processes.clocks import Clocks
 from highwater.faults.processes.nodes import NodeFaults
 from highwater.faults.processes.points import FailPointFaults
 from highwater.faults.topics import TopicWork
@@ -58,6 +59,7 @@ class ContainerFaults:
             nodes=nodes,
             clients=clients,
             points=FailPointFaults(cluster, self._start_node),
+            clocks=Clocks(cluster),
             disks=FullDisks(cluster, nodes.may_have_ended),
             faulty_disks=FaultyDisks(cluster, nodes.may_have_ended, nodes.start_again),
             links=ClusterLinks(
@@ -185,6 +187,7 @@ class ContainerFaults:
             ("fail-points", self._rooms.points.end),
             ("full disks", self._rooms.disks.end),
             ("faulty disks", self._rooms.faulty_disks.end),
+            ("clocks", self._rooms.clocks.end),
         ):
             self._problems.extend(self._try(f"{what} were not all healed", end) or ())
         for way_back in self._rooms.nodes.ways_back():

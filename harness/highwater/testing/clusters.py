@@ -21,6 +21,7 @@ from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 
 MARKER = "highwater"
+_PREPARED = ("sized_disks", "faulty_disks", "movable_clocks")
 _NO_FAILURE = ("pass", "unknown")
 
 
@@ -29,13 +30,12 @@ class _Wanted:
     """The marker's arguments.
 
     verdict_in: the outcomes that are no error.
-    sized_disks, faulty_disks: whether brokers have disks for the faults that need such.
+    prepared: what nodes have for some faults, by the names of Cluster's arguments.
     """
 
     topology: Topology
     verdict_in: frozenset[str]
-    sized_disks: bool
-    faulty_disks: bool
+    prepared: frozenset[str]
 
 
 def _wanted(request: pytest.FixtureRequest) -> _Wanted:
@@ -44,9 +44,9 @@ def _wanted(request: pytest.FixtureRequest) -> _Wanted:
     verdict_in = fields.pop("verdict_in", _NO_FAILURE)
     if "preset" in fields:
         fields["preset"] = Preset(fields["preset"])
-    sized, faulty = (bool(fields.pop(f"{kind}_disks", False)) for kind in ("sized", "faulty"))
+    prepared = frozenset(name for name in _PREPARED if fields.pop(name, False))
     outcomes = frozenset(Outcome(each).value for each in verdict_in)
-    return _Wanted(Topology(**fields), outcomes, sized, faulty)
+    return _Wanted(Topology(**fields), outcomes, prepared)
 
 
 def running_cluster(
@@ -62,8 +62,9 @@ def running_cluster(
         wanted.topology,
         folder,
         may_stay=keeps,
-        sized_disks=wanted.sized_disks,
-        faulty_disks=wanted.faulty_disks,
+        sized_disks="sized_disks" in wanted.prepared,
+        faulty_disks="faulty_disks" in wanted.prepared,
+        movable_clocks="movable_clocks" in wanted.prepared,
     ) as cluster:
         cluster.start()
         (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")

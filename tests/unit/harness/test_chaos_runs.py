@@ -76,10 +76,10 @@ def test_a_plan_without_room_for_any_wanted_fault_is_refused(
 
 
 def test_problems_with_a_plan_are_listed() -> None:
-    plan = Plan(seed=1, steps=(Step(0, f.ClockJump("broker-0", 1)), Step(0, f.Kill("broker-7"))))
+    plan = Plan(seed=1, steps=(Step(0, f.ClockRate("broker-0", 1)), Step(0, f.Kill("broker-7"))))
     first, then = problems_in_containers(plan)
     assert "there is no node 'broker-7'" in first
-    assert "move the clock of broker-0" in then
+    assert "let the timers of broker-0" in then
 
 
 # ---------------------------------------------------------------- the commands
@@ -155,9 +155,9 @@ def test_a_dry_run_outlines_a_plan_that_breaks_the_quorum(tmp_path: Path) -> Non
             ["containers can run, and the simulator cannot", "no bandwidth", "quorum is kept"],
             0,
         ),
-        ((f.ClockJump("broker-0", 1),), ["containers cannot run it", "the simulator can"], 2),
+        ((f.ClockRate("broker-0", 1),), ["containers cannot run it", "the simulator can"], 2),
         (
-            (f.ClockJump("broker-0", 1), NARROW),
+            (f.ClockRate("broker-0", 1), NARROW),
             ["containers cannot run it", "the simulator cannot either", "no bandwidth"],
             2,
         ),

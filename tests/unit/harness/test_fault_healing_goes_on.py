@@ -103,7 +103,18 @@ class Parts:
         return tries
 
 
-PARTS = ("renewal", "fault 2", "fault 1", "links", "points", "disks", "faulty", "node 0", "node 1")
+PARTS = (
+    "renewal",
+    "fault 2",
+    "fault 1",
+    "links",
+    "points",
+    "disks",
+    "faulty",
+    "clocks",
+    "node 0",
+    "node 1",
+)
 
 
 @pytest.mark.parametrize("error", [ReadTimeout("why"), RuntimeError("why")], ids=repr)
@@ -117,7 +128,7 @@ def test_if_a_part_of_the_healing_raises_the_others_are_tried_and_it_is_reported
         faults.apply(f.Kill(name), lambda words: 0)
     problems = faults.heal_all()
     assert parts.tried == list(PARTS)
-    told = {"links": "a", "points": "b", "disks": "c", "faulty": "d"}
+    told = {"links": "a", "points": "b", "disks": "c", "faulty": "d", "clocks": "e"}
     kept = {said for name, said in told.items() if name != breaks}
     assert kept <= set(problems)
     (problem,) = set(problems) - kept
@@ -139,6 +150,7 @@ def healing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> ContainerFaults:
         ),
         "FullDisks": SimpleNamespace(end=part("disks", ["c"])),
         "FaultyDisks": SimpleNamespace(end=part("faulty", ["d"])),
+        "Clocks": SimpleNamespace(end=part("clocks", ["e"])),
         "ClusterLinks": SimpleNamespace(end=part("renewal"), heal_rest=part("links", ["a"])),
         "FailPointFaults": SimpleNamespace(end=part("points", ["b"])),
     }

@@ -35,8 +35,8 @@ def test_each_kind_has_a_proven_means_that_ends_or_a_reason_why_not(
 
 def test_faults_that_containers_cannot_do_are_refused() -> None:
     rooms: Any = None
-    with pytest.raises(NotDone, match="clock_jump"):
-        KINDS[f.ClockJump].do(rooms, "1", f.ClockJump("broker-0", 1_000), lambda words: None)
+    with pytest.raises(NotDone, match="clock_rate"):
+        KINDS[f.ClockRate].do(rooms, "1", f.ClockRate("broker-0", 1_000), lambda words: None)
 
 
 @pytest.mark.parametrize("kind", f.FAULTS, ids=f.fault_name)

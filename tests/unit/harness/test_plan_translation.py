@@ -74,7 +74,6 @@ def test_impossible_faults_of_a_possible_kind_are_refused(fault: f.Fault, why: s
     "fault",
     [
         f.LoseZooKeeperReply("broker-0"),
-        f.ClockJump("broker-0", 1_000),
         f.ClockRate("broker-0", 100),
     ],
     ids=f.fault_name,

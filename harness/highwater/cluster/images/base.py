@@ -59,7 +59,10 @@ ZOOKEEPER_BASE = BaseSpec(
     "base-zookeeper", "zookeeper:3.9", ("openjdk-17-jre-headless", "libzookeeper-java")
 )
 FAULTS_BASE = BaseSpec(
-    "base-faults", "python:3.11-slim", ("python3", "nftables"), official_lacks=("nftables",)
+    "base-faults",
+    "python:3.11-slim",
+    ("python3", "nftables", "libfaketime"),
+    official_lacks=("nftables", "libfaketime"),
 )
 SPARK_BASE = BaseSpec(
     "base-spark",

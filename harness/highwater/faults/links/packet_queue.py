@@ -3,7 +3,8 @@
 A program of its own, in the faults image: it imports the standard library, and modules that do so.
 It gets the packets that have a mark (rules.py), and packet_pipes decides when each goes on. It gets
 effects over a socket whose name exists in this network namespace only. It ends by itself, LINGER_NS
-after its last effect. With it ends the rule that sends packets here.
+after its last effect, or FIRST_WITHIN_NS after its start if it gets none. With it ends the rule
+that sends packets here.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from highwater.faults.links.nfqueue import ACCEPT, DROP, PacketQueue
 from highwater.faults.links.packet_pipes import NEVER_NS, Effect, Pipes
 
 LINGER_NS = 15_000_000_000
+FIRST_WITHIN_NS = 120_000_000_000
+"""How long it waits for its first effect. A busy engine takes most of a minute to start the helper
+that tells it; until then no packet comes here."""
 LONGEST_MESSAGE = 1 << 17
 
 
 def main() -> None:
-    """Hold packets until LINGER_NS after the last effect.
+    """Hold packets until there were no more effects for a while.
 
     Where the kernel has no queue for packets, every message with effects gets its error as answer.
     """
@@ -59,7 +63,7 @@ class _Holding:
         self._queue = queue
         self._error = error
         self._pipes = Pipes()
-        self._until_ns = time.monotonic_ns() + LINGER_NS
+        self._until_ns = time.monotonic_ns() + FIRST_WITHIN_NS
 
     def run(self) -> None:
         while (now_ns := time.monotonic_ns()) < self._until_ns:

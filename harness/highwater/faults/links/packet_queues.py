@@ -1,7 +1,7 @@
 """The packet queues: programs that hold packets back, each a container in a node's namespace.
 
 A node's queue is begun when a link to the node becomes slow or narrow, and ended when no link to it
-is. A queue that is not ended ends by itself, packet_queue.LINGER_NS after its last effect.
+is. A queue that is not ended ends by itself, some time after its last effect.
 """
 
 from __future__ import annotations

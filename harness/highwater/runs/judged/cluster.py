@@ -48,13 +48,14 @@ class JudgedCluster(Cluster):
         may_stay: bool = False,
         sized_disks: bool = False,
         faulty_disks: bool = False,
+        movable_clocks: bool = False,
         images: Mapping[int, NodeBuild | str] | None = None,
         engine: docker.DockerClient | None = None,
     ) -> None:
         """folder: is made by `start`; its name is the run's id.
 
         may_stay: `leave_up` may be called. Nobody removes the cluster of a process that is killed.
-        sized_disks, faulty_disks, images: as of Cluster.
+        sized_disks, faulty_disks, movable_clocks, images: as of Cluster.
         """
         lease = Lease.KEPT if may_stay else Lease.OWNED
         super().__init__(
@@ -63,6 +64,7 @@ class JudgedCluster(Cluster):
             lease=lease,
             sized_disks=sized_disks,
             faulty_disks=faulty_disks,
+            movable_clocks=movable_clocks,
             images=images,
             engine=engine,
         )

@@ -123,6 +123,7 @@ def run_in_containers(
         planted=plan.planted,
         sized_disks=Means.SIZED_DISKS in needs,
         faulty_disks=Means.FAULTY_DISKS in needs,
+        movable_clocks=Means.MOVABLE_CLOCKS in needs,
         images=builds_of(plan, topology),
     ) as cluster:
         cluster.start()
