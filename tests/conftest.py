@@ -26,6 +26,7 @@ _SHARED_CLUSTER = re.compile(r"\[((?:steady|brisk|sturdy)-[a-z0-9]+)")
 _BURNING_WORKER = "gw0"
 
 _SPARKS_TESTS = "tests/pipeline/"
+_BUGS_TESTS = "tests/integration/test_bugs_in_containers.py"
 
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
@@ -86,8 +87,8 @@ def _red(report: pytest.TestReport) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give as one unit: a shared cluster's tests, another test in containers, a chunk of schedules,
-    Spark's tests, which share a session, any other file.
+    """Give as one unit: a shared cluster's tests, the plans of historical bugs, another test in
+    containers, a chunk of schedules, Spark's tests, which share a session, any other file.
 
     The first worker takes what keeps a core busy as long as there is any, the others what waits.
     Tests in containers wait most of their time: so both cores are used from the first minute to
@@ -124,5 +125,7 @@ def unit_of(nodeid: str) -> str:
         return shared[1]
     if nodeid.startswith(_SPARKS_TESTS):
         return _SPARKS_TESTS
+    if nodeid.startswith(_BUGS_TESTS):  # each needs its moment, and three at a time miss it
+        return _BUGS_TESTS
     is_alone = "/integration/" in nodeid or "/test_schedules.py" in nodeid
     return nodeid if is_alone else nodeid.partition("::")[0]

@@ -316,6 +316,9 @@ class DiskErrors(FaultBase, frozen=True, tag="disk_errors"):
     operation: DiskOperation
     percent: int = 100
     for_ms: int | None = None
+    within: str = ""
+    """Of files and folders alone whose paths contain this: "t-0/", "t-0/00000000000000000000.log".
+    """
 
 
 class FailFolder(FaultBase, frozen=True, tag="fail_folder"):

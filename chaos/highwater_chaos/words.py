@@ -29,6 +29,8 @@ def say_fault(fault: f.Fault) -> str:
         words += " by SIGSTOP"
     if isinstance(fault, f.KillClient) and fault.client == f.ANY:
         words = "kill every client"
+    if isinstance(fault, f.DiskErrors) and fault.within:
+        words += f", of {fault.within} alone,"
     if isinstance(fault, f.FailFolder) and fault.folder is not None:
         words = f"fail log folder {f.log_folder_name(fault.folder)} of {fault.node}"
     if isinstance(fault, f.ThrottleReplication) and fault.bytes_per_s is None:

@@ -22,7 +22,8 @@ class Probe:
     """One fetch at one offset of one broker, and its answer.
 
     Units: times by the recorder's monotonic clock from the run's start.
-    error: the protocol's name, "" for none, NO_ANSWER for a broken or silent connection.
+    error: the protocol's name, also of unreadable records in the answer; "" for none, NO_ANSWER
+        for a broken or silent connection.
     high_watermark: in the answer, -1 without one.
     first_record, last_record: offsets of the answer's records, -1 when it was empty.
     """

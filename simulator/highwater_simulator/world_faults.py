@@ -171,10 +171,10 @@ class WorldFaults:
         match fault:
             case f.DiskFull():
                 return begin(("disk full", node), disk.fill, disk.make_room)
-            case f.DiskErrors(operation=operation, percent=percent):
+            case f.DiskErrors(operation=operation, percent=percent, within=within):
                 return begin(
                     ("disk errors", node, operation),
-                    functools.partial(disk.fail, operation, percent),
+                    functools.partial(disk.fail, operation, percent, within=within),
                     functools.partial(disk.mend, operation),
                 )
             case f.FailFolder(folder=number):

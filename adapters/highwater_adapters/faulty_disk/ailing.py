@@ -2,7 +2,7 @@
 
 The harness writes the orders on the node's volume, and reads there what they did:
 
-    disk_orders.json  {"number": 3, "percent": {"sync": 100}, "sync_delay_ms": 0}
+    disk_orders.json  {"number": 3, "percent": {"sync": 100}, "within": {}, "sync_delay_ms": 0}
     disk_answer.json  {"number": 3, "refused": {"sync": 12}, "delayed": 0}
 
 number tells which orders are answered: once the answer has it, they act.
@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ORDERS, ANSWER = "disk_orders.json", "disk_answer.json"
+PROBE = ".disk-probe"
+"""How the names of a probe's files begin. Orders are for them as well, whatever files they name."""
 LOOK_S = 0.02
 
 
@@ -28,11 +30,18 @@ class Orders:
     """percent: by operation (append, read, truncate, sync, rename, remove), how many are refused.
 
     sync_delay_ms: how much longer each sync takes.
+    within: by operation, a part of the paths of the files that are meant; without one all are.
     """
 
     number: int = 0
     percent: dict[str, int] = field(default_factory=dict)
     sync_delay_ms: int = 0
+    within: dict[str, str] = field(default_factory=dict)
+
+    def mean(self, operation: str, path: str) -> bool:
+        """Return whether the operation on a file is one that may be refused."""
+        within = self.within.get(operation, "")
+        return within in path or path.startswith(PROBE)
 
 
 def read_orders(text: bytes) -> Orders:
@@ -44,7 +53,8 @@ def read_orders(text: bytes) -> Orders:
     found: Any = json.loads(text)
     try:
         percent = {str(name): int(share) for name, share in dict(found["percent"]).items()}
-        return Orders(int(found["number"]), percent, int(found["sync_delay_ms"]))
+        within = {str(name): str(part) for name, part in dict(found.get("within", {})).items()}
+        return Orders(int(found["number"]), percent, int(found["sync_delay_ms"]), within)
     except (KeyError, TypeError) as error:
         raise ValueError(f"no orders: {error!r}") from error
 
@@ -62,17 +72,24 @@ class Ailing:
         self._read = b""
         self._answered = ""
 
-    def maybe_refuse(self, operation: str) -> None:
-        """Return, or refuse the operation.
+    def maybe_refuse(self, operation: str, path: str) -> None:
+        """Return, or refuse the operation on the file; its path counts from the disk's folder.
 
         Raises:
             OSError: EIO.
         """
-        percent = self._orders.percent.get(operation, 0)
-        if percent and self._rng.random() * 100 < percent:
+        orders = self._orders
+        percent = orders.percent.get(operation, 0)
+        if not percent or not orders.mean(operation, path):
+            return
+        if self._rng.random() * 100 < percent:
             with self._lock:
                 self._refused[operation] = self._refused.get(operation, 0) + 1
             raise OSError(errno.EIO, f"the disk refuses to {operation}")
+
+    def part_of(self, size: int) -> int:
+        """Return how many bytes of a refused write are written: fewer than all."""
+        return self._rng.randrange(size) if size else 0
 
     def wait_for_sync(self) -> None:
         """Take as much longer as the orders say."""

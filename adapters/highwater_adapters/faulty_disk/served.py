@@ -200,7 +200,7 @@ class Server:
         return self._remove(request, os.rmdir)
 
     def _remove(self, request: Request, remove: Callable[..., None]) -> bytes:
-        self._ailing.maybe_refuse("remove")
+        self._ailing.maybe_refuse("remove", self._child(request, request.name()).path)
         with self._lock:
             entry = self._child(request, request.name())
             remove(entry.path, dir_fd=self._root)
@@ -211,8 +211,8 @@ class Server:
         skipped = 8 if request.op == Op.RENAME else 16
         if skipped == 16 and request.take("QII")[1]:
             raise OSError(errno.EINVAL, "an exchange of names, or a rename without replacing")
-        self._ailing.maybe_refuse("rename")
         source, target = request.names(skipped)
+        self._ailing.maybe_refuse("rename", self._child(request, source).path)
         with self._lock:
             entry, folder = self._child(request, source), self._entry(request.take("Q")[0])
             os.rename(entry.path, _in(folder, target), src_dir_fd=self._root, dst_dir_fd=self._root)
@@ -257,18 +257,26 @@ class Server:
         return handle
 
     def read(self, request: Request) -> bytes:
-        self._ailing.maybe_refuse("read")
-        handle, offset, size = request.take("QQI")
-        return os.pread(self._opened[handle].descriptor, size, offset)
-
-    def write(self, request: Request) -> bytes:
-        self._ailing.maybe_refuse("append")
         handle, offset, size = request.take("QQI")
         opened = self._opened[handle]
+        self._ailing.maybe_refuse("read", opened.entry.path)
+        return os.pread(opened.descriptor, size, offset)
+
+    def write(self, request: Request) -> bytes:
+        """Write the bytes; of a refused write a part, as a disk does that fails half-way."""
+        handle, offset, size = request.take("QQI")
+        opened = self._opened[handle]
+        try:
+            self._ailing.maybe_refuse("append", opened.entry.path)
+        except OSError:
+            self._write_at(opened, request.body[40 : 40 + self._ailing.part_of(size)], offset)
+            raise
+        return kernel.write_reply(self._write_at(opened, request.body[40 : 40 + size], offset))
+
+    def _write_at(self, opened: _Open, content: bytes, offset: int) -> int:
         with self._lock:
             self._durable.changed(opened.entry, offset)
-            written = os.pwrite(opened.descriptor, request.body[40 : 40 + size], offset)
-        return kernel.write_reply(written)
+            return os.pwrite(opened.descriptor, content, offset)
 
     def setattr(self, request: Request) -> bytes:
         valid, _, handle, size = request.take("IIQQ")
@@ -276,7 +284,7 @@ class Server:
         if valid & _MODE:
             os.chmod(entry.path, request.take("68xI")[0] & 0o7777, dir_fd=self._root)
         if valid & _SIZE:
-            self._ailing.maybe_refuse("truncate")
+            self._ailing.maybe_refuse("truncate", entry.path)
             with self._lock:
                 self._durable.changed(entry, size)
                 if valid & _HANDLE and handle in self._opened:
@@ -296,12 +304,17 @@ class Server:
         (handle,) = request.take("Q")
         self._ailing.wait_for_sync()
         try:
-            self._ailing.maybe_refuse("sync")
+            self._ailing.maybe_refuse("sync", self._path_of(handle))
         except OSError:
             self._with_opened(handle, self._durable.lose)
             raise
         self._with_opened(handle, self._durable.sync)
         return b""
+
+    def _path_of(self, handle: int) -> str:
+        with self._lock:
+            opened = self._opened.get(handle)
+            return "" if opened is None else opened.entry.path
 
     def _with_opened(self, handle: int, act: Callable[[Entry, int], None]) -> None:
         with self._lock:
@@ -312,7 +325,7 @@ class Server:
 
     def fsyncdir(self, request: Request) -> bytes:
         self._ailing.wait_for_sync()
-        self._ailing.maybe_refuse("sync")
+        self._ailing.maybe_refuse("sync", self._entry(request.node).path)
         with self._lock:
             self._durable.sync_folder(self._entry(request.node))
         return b""

@@ -44,6 +44,7 @@ PLANS: Mapping[int, str] = {
     20: "bugs/a_controller_waits_for_itself",
     22: "bugs/a_load_that_ends_after_the_lead",
     24: "bugs/an_old_log_in_a_new_topic",
+    26: "bugs/a_log_that_goes_on_behind_a_torn_batch",
     27: "bugs/an_epoch_that_recovery_leaves_out",
     38: "bugs/a_log_taken_for_committed",
 }
@@ -61,10 +62,9 @@ WHY_NOT: Mapping[int, str] = {
     21: f"{_AT_THE_END}: the high watermark rises once the follower is back",
     23: "no history tells which leader answered with an offset, and a deposed one may lag",
     25: "the answer to a fetch is read from the disk and sent within a millisecond",
-    26: "a disk of a container refuses whole writes, and writes no halves (disk_errors)",
     28: "no rule of a network tells ZooKeeper's reply from a ping (lose_zookeeper_reply)",
-    29: "reads of one log must fail, and a disk of a container refuses a share of all reads "
-    "(disk_errors)",
+    29: "its broker must not open a log, stop, and lose its power before it starts again: a plan's "
+    "power_loss needs a broker that runs",
     30: "no file tells it: followers start over where the leader's log begins, and nothing "
     "acknowledged is lost",
     39: "the judge parts a topic's lives by its deletion: leaders of two lives are no violation",

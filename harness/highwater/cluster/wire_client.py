@@ -52,7 +52,11 @@ class WireClient:
             OSError: nobody listens there.
         """
         self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:  # the peer, or the engine before a dead one, has reset it already
+            self._socket.close()
+            raise
         self._correlation_ids = count(1)
 
     def __enter__(self) -> Self:

@@ -285,11 +285,12 @@ _DISKS_AND_CLOCKS = (
     Kind(
         fault=f.DiskErrors,
         do=lambda rooms, name, fault, find: rooms.faulty_disks.refuse(
-            found(find, fault.node), fault.operation, fault.percent
+            found(find, fault.node), fault.operation, fault.percent, fault.within
         ),
         needs=(Means.FAULTY_DISKS,),
         mechanism=f"{_FAULTY}, which answers EIO; bytes of a refused sync are taken for synced, "
-        "and are not (fsyncgate); afterwards a broker whose log folder failed is started again",
+        "and are not (fsyncgate), of a refused append a part is written; "
+        "afterwards a broker whose log folder failed is started again",
         proof="the file system answers the orders, and a probe on the mount gets EIO; how many "
         "operations were refused since is added",
         ends=_UNTIL_HEALED,

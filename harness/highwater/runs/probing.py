@@ -18,7 +18,7 @@ from highwater_checker.looks import Look, leaderships, replica_at
 from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Endpoint, TopicPartition
-from highwater_wire.kafka.record_batch import split_batches
+from highwater_wire.kafka.record_batch import BadBatch, split_batches
 
 EVERY_S = 0.05
 EVERY_S_WITHOUT_LEADER = 0.02
@@ -161,8 +161,12 @@ class Prober:
     ) -> Probe:
         result: Any = client.fetch(at.topic, at.partition, offset, max_wait_ms=MAX_WAIT_MS)
         answered_ns = self._now_ns()
-        batches = [batch.header for batch in split_batches(bytes(result.records))]
-        is_well = result.error is ErrorCode.NONE
+        error = result.error
+        try:
+            batches = [batch.header for batch in split_batches(bytes(result.records))]
+        except BadBatch as bad:  # a broker's torn batch is evidence, and no end of the prober
+            error, batches = bad.error, []
+        is_well = error is ErrorCode.NONE
         if is_well:
             self._hear(broker, at, result.high_watermark)
         return Probe(
@@ -172,7 +176,7 @@ class Prober:
             topic=at.topic,
             partition=at.partition,
             offset=offset,
-            error="" if is_well else result.error.name,
+            error="" if is_well else error.name,
             high_watermark=result.high_watermark if is_well else -1,
             first_record=batches[0].base_offset if batches else -1,
             last_record=batches[-1].last_offset if batches else -1,

@@ -17,11 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from highwater.faults.disks import on_mount
 from highwater_adapters.faulty_disk import kernel
 from highwater_adapters.faulty_disk.ailing import ANSWER, ORDERS, Ailing, read_orders
 from highwater_adapters.faulty_disk.durable import BALLAST, Durable, boot_id_of, store_of
 from highwater_adapters.faulty_disk.loss import Loss, kept_of, lose_unsynced, loss_of
 from highwater_adapters.faulty_disk.tree import ROOT_KEY, Tree
+
+LOG = "t-0/00000000000000000000.log"
 
 
 class LoseAll(random.Random):
@@ -419,9 +422,9 @@ def test_orders_are_carried_out_and_answered(tmp_path: Path) -> None:
     assert ailing.look()
     assert not ailing.look()
     with pytest.raises(OSError, match="refuses to sync") as refused:
-        ailing.maybe_refuse("sync")
+        ailing.maybe_refuse("sync", LOG)
     assert refused.value.errno == errno.EIO
-    ailing.maybe_refuse("append")
+    ailing.maybe_refuse("append", LOG)
     ailing.look()
     assert json.loads((tmp_path / ANSWER).read_text()) == {
         "number": 3,
@@ -430,7 +433,30 @@ def test_orders_are_carried_out_and_answered(tmp_path: Path) -> None:
     }
     (tmp_path / ORDERS).write_text('{"number": 4, "percent": {}, "sync_delay_ms": 0}')
     assert ailing.look()
-    ailing.maybe_refuse("sync")
+    ailing.maybe_refuse("sync", LOG)
+
+
+def test_orders_may_be_for_chosen_files_and_a_probe_meets_them_all_the_same(
+    tmp_path: Path,
+) -> None:
+    told = {"number": 1, "percent": {"read": 100, "sync": 100}, "within": {"read": "t-0/"}}
+    (tmp_path / ORDERS).write_text(json.dumps({**told, "sync_delay_ms": 0}))
+    ailing = Ailing(tmp_path)
+    ailing.look()
+    for path in (LOG, "1/t-0/leader-epoch-checkpoint", on_mount.PROBE, on_mount.RENAMED):
+        with pytest.raises(OSError, match="refuses to read"):
+            ailing.maybe_refuse("read", path)
+    for path in ("t-10/00000000000000000000.log", "recovery-point-offset-checkpoint", ""):
+        ailing.maybe_refuse("read", path)
+        with pytest.raises(OSError, match="refuses to sync"):
+            ailing.maybe_refuse("sync", path)
+
+
+def test_of_a_refused_write_a_part_is_written_and_never_all(tmp_path: Path) -> None:
+    ailing = Ailing(tmp_path, random.Random(1))  # noqa: S311
+    parts = [ailing.part_of(3) for _ in range(100)]
+    assert set(parts) == {0, 1, 2}
+    assert ailing.part_of(0) == 0
 
 
 def test_counts_of_refusals_outlive_a_start(tmp_path: Path) -> None:
@@ -440,7 +466,7 @@ def test_counts_of_refusals_outlive_a_start(tmp_path: Path) -> None:
         ailing.look()
         ailing.wait_for_sync()
         with pytest.raises(OSError, match="refuses to sync"):
-            ailing.maybe_refuse("sync")
+            ailing.maybe_refuse("sync", LOG)
         ailing.look()
         answer = json.loads((tmp_path / ANSWER).read_text())
         assert (answer["refused"], answer["delayed"]) == ({"sync": count}, count)

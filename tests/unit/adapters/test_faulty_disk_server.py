@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from highwater_adapters.faulty_disk import kernel
+from highwater_adapters.faulty_disk.ailing import ORDERS
 from highwater_adapters.faulty_disk.kernel import Op, Request
 from highwater_adapters.faulty_disk.served import Server
 
@@ -103,3 +106,26 @@ def test_a_request_that_meets_a_fault_of_the_server_is_answered(
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         mount.ask(Op.READ, 0, struct.pack("<QQI", 99, 0, 1))
     assert "KeyError: 99" in capsys.readouterr().err
+
+
+def test_a_refused_write_leaves_a_part_of_its_bytes_in_chosen_files_alone(
+    mount: Mount, tmp_path: Path
+) -> None:
+    """As a disk does that fails half-way. The node cuts it off, or writes over it."""
+    orders = {"number": 1, "percent": {"append": 100}, "within": {"append": "log"}}
+    (tmp_path / ORDERS).write_text(json.dumps({**orders, "sync_delay_ms": 0}), encoding="utf-8")
+    mount.server._ailing._rng = random.Random(1)  # noqa: S311
+    mount.server._ailing.look()
+    content = bytes(range(1, 251))
+    (_, chosen), (_, other) = mount.create("a.log"), mount.create("checkpoint")
+    mount.ask(Op.WRITE, 0, write_of(other, content))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        mount.ask(Op.WRITE, 0, write_of(chosen, content))
+    assert (tmp_path / "data" / "checkpoint").read_bytes() == content
+    left = (tmp_path / "data" / "a.log").read_bytes()
+    assert 0 < len(left) < len(content)
+    assert content.startswith(left)
+
+
+def write_of(handle: int, content: bytes) -> bytes:
+    return struct.pack("<QQIIQII", handle, 0, len(content), 0, 0, 0, 0) + content

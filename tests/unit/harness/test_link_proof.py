@@ -172,8 +172,16 @@ def test_a_proof_shows_how_it_was_before_too() -> None:
 
 
 def test_a_link_that_was_broken_before_proves_nothing() -> None:
-    with pytest.raises(NotProven, match=r"before: .*2 % of 50 lost, not 0 %"):
-        prove(Lose(ALWAYS), lost(100), 0, before=49)
+    with pytest.raises(NotProven, match=r"before: .*6 % of 50 lost, not 0 %"):
+        prove(Lose(ALWAYS), lost(100), 0, before=47)
+
+
+def test_a_cut_is_proven_though_a_busy_machine_lost_some_before_and_a_lossy_link_is_not() -> None:
+    assert "100 % of 50 lost (before: 4 % of 50 lost)" in prove(Lose(ALWAYS), lost(100), 0, 48)
+    with pytest.raises(NotProven, match=r"before: .*4 % of 50 lost, not 0 %"):
+        prove(Lose(20), lost(20), 40, before=48)
+    with pytest.raises(NotProven, match=r"4 % of 50 lost, not 0 %"):
+        prove(None, Asked(), 48)
 
 
 def test_a_fault_that_was_over_before_canaries_saw_it_is_not_proven() -> None:

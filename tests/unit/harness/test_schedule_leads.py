@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from highwater.faults.done import Done, Find
-from highwater.runs.plans.schedule import POLL_S, Schedule
+from highwater.runs.plans.schedule import (
+    IN_TIME_MS,
+    MOST_LATE_MS,
+    POLL_S,
+    Schedule,
+    StepDone,
+    held_ms,
+)
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Observed, Step, When
 from highwater_checker.looks import Look
@@ -36,7 +46,7 @@ class World:
 
     def apply(self, fault: f.Fault, find: Find) -> Done:
         self.begun_ms.append(self.now_ms)
-        acts_ms = self._acts_after_ms
+        acts_ms = self._acts_after_ms if isinstance(fault, f.Cut) else None
         acted_ns = None if acts_ms is None else self.now_ns + acts_ms * 1_000_000
         return Done(None, "seen", self.revert, acted_ns)
 
@@ -47,9 +57,9 @@ class World:
     def news(self) -> tuple[TraceEvent, ...]:
         return (TraceEvent(0, 1, 1, 0, EventKind.ISR_CHANGED),) if self.now_ms == 1_500 else ()
 
-    def run(self, step: Step, until_ms: int = 5_000) -> Schedule:
+    def run(self, *steps: Step, until_ms: int = 5_000) -> Schedule:
         self.schedule = Schedule(
-            (step,), {}, self.apply, lambda: Look(0, {}), self.news,
+            steps, {}, self.apply, lambda: Look(0, {}), self.news,
             clock=lambda: self.now_ns / 1e9, pause=self.pause,
             lead_ms=lambda fault: LEAD_MS if isinstance(fault, f.Cut) else 0,
         )  # fmt: skip
@@ -69,6 +79,47 @@ def test_its_length_counts_from_when_it_acted() -> None:
     (step,) = world.run(Step(1_000, CUT)).steps
     assert (step.acted_ms, step.drift_ms) == (1_300, 300)
     assert world.reverted_ms == [3_300]
+
+
+def test_what_comes_after_a_late_fault_keeps_its_distance_and_so_does_the_end() -> None:
+    """Work on links takes seconds on a busy machine, and the rest of the plan waits for it."""
+    world = World(acts_after_ms=LEAD_MS + 2_000)
+    cut, pause, again = world.run(
+        Step(1_000, CUT), Step(1_500, f.Pause("broker-0")), Step(1_000, f.Pause("broker-1"))
+    ).steps
+    assert (cut.acted_ms, cut.drift_ms) == (3_000, 2_000)
+    assert (pause.due_ms, pause.begun_ms) == (3_500, 3_500)
+    assert (again.due_ms, again.begun_ms) == (1_000, 1_000), "its time is no later than the cut's"
+    assert world.now_ms == 7_000
+
+
+def test_of_two_steps_of_one_condition_the_later_keeps_its_distance_from_a_late_one() -> None:
+    when = When(Observed.EVENT, event="isr_changed")
+    world = World(acts_after_ms=LEAD_MS + 3_000)
+    cut, kill = world.run(
+        Step(1_000, CUT, when),
+        Step(1_000, f.Kill("broker-0"), replace(when, then_after_ms=2_500)),
+        until_ms=9_000,
+    ).steps
+    assert (cut.due_ms, cut.acted_ms) == (1_500, 5_100)
+    assert (kill.due_ms, kill.begun_ms) == (7_600, 7_600)
+
+
+def test_a_fault_that_is_a_little_late_puts_nothing_off() -> None:
+    world = World(acts_after_ms=LEAD_MS + IN_TIME_MS)
+    _, pause = world.run(Step(1_000, CUT), Step(1_500, f.Pause("broker-0"))).steps
+    assert (pause.due_ms, world.now_ms) == (1_500, 5_000)
+
+
+@pytest.mark.parametrize("late_ms", [IN_TIME_MS + 1, MOST_LATE_MS, MOST_LATE_MS + 1])
+def test_a_step_waits_for_one_that_is_not_over_for_a_bounded_time(late_ms: int) -> None:
+    """One that was begun by its lead earlier, and is not late yet, puts nothing off."""
+    begun = StepDone(Step(1_000, CUT), begun_ms=400)
+    assert held_ms(2_000, [begun], now_ms=900) == 0
+    assert held_ms(2_000, [begun], now_ms=1_000 + late_ms) == min(late_ms, MOST_LATE_MS)
+    assert held_ms(1_000, [begun], now_ms=1_000 + late_ms) == 0
+    over = StepDone(Step(1_000, CUT), begun_ms=400, over_ms=1_000 + late_ms, missed="why")
+    assert held_ms(2_000, [over], now_ms=99_999) == 0
 
 
 def test_a_fault_that_acts_at_once_acted_when_it_was_begun() -> None:

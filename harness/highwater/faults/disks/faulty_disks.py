@@ -44,6 +44,7 @@ class _Orders(msgspec.Struct, frozen=True):
     number: int
     percent: dict[str, int]
     sync_delay_ms: int
+    within: dict[str, str] = {}
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -107,8 +108,11 @@ class FaultyDisks:
         self._acting: dict[int, list[_Trouble]] = {}
         """By node, in the order in which they were begun: the last of a kind counts."""
 
-    def refuse(self, node: int, operation: DiskOperation, percent: int) -> Done:
-        """Have the disk refuse a share of one kind of operation.
+    def refuse(self, node: int, operation: DiskOperation, percent: int, within: str = "") -> Done:
+        """Have the disk refuse a share of one kind of operation; of a refused append a part is
+        written.
+
+        within: a part of the paths of the files that are meant.
 
         Raises:
             NotDone, NeverHappened, APIError: it is not seen to refuse any.
@@ -121,7 +125,7 @@ class FaultyDisks:
             prove(seen.refused == "EIO", f"node {node}: {seen.tried} probes, none was refused")
             return f"probe {seen.tried} to {operation.value} was refused with EIO"
 
-        return self._begin(node, _Trouble(operation.value, percent, 0), proof)
+        return self._begin(node, _Trouble(operation.value, percent, 0, within), proof)
 
     def slow(self, node: int, delay_ms: int) -> Done:
         """Have every sync take longer.
@@ -190,6 +194,7 @@ class _Trouble(msgspec.Struct, frozen=True, eq=False):
     operation: str
     percent: int
     delay_ms: int
+    within: str = ""
 
     @property
     def in_words(self) -> str:
@@ -229,8 +234,9 @@ def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
     """
     number = _last_number(cluster, node) + 1
     percent = {each.operation: each.percent for each in acting if each.operation}
+    within = {each.operation: each.within for each in acting if each.within}
     delay_ms = next((each.delay_ms for each in reversed(acting) if not each.operation), 0)
-    orders = _Orders(number, percent, delay_ms)
+    orders = _Orders(number, percent, delay_ms, within)
     entry = tarfile.TarInfo(ORDERS)
     entry.mode = 0o644
     name = cluster.container_name(node)

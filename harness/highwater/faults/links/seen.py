@@ -12,6 +12,7 @@ from highwater.faults.links.proof import (
     is_asked_for,
     problem_with,
     problem_with_pace,
+    tolerated_before,
 )
 from highwater.faults.links.rules import ALL_PORTS, Canary, Lose, Narrow, Slow, pipe_of
 from highwater.faults.links.watch import Pipe, Shown
@@ -82,7 +83,11 @@ def prove_links(
             for each in measured
             if does is not None and not is_asked_for(does, each.asked)
         ),
-        *(f"before: {problem}" for each in told_before if (problem := problem_with(each))),
+        *(
+            f"before: {problem}"
+            for each in told_before
+            if (problem := problem_with(each, tolerated_before(does)))
+        ),
         *(f"before: {problem}" for line in paced_before if (problem := problem_with_pace(line))),
         *(problem for each in measured if (problem := problem_with(each))),
         *(problem for line in paced if (problem := problem_with_pace(line))),

@@ -22,7 +22,9 @@ from highwater_core.events import TraceEvent
 
 POLL_S = 0.01
 MOST_LATE_MS = 30_000
-"""By how much a plan's end is put off at most."""
+"""By how much steps, and a plan's end, are put off at most."""
+IN_TIME_MS = 250
+"""A step that acts so much late puts nothing off."""
 _SAID_CHARACTERS = 120
 """Printed characters of the reason for a missed step; StepDone has the whole of it."""
 
@@ -121,6 +123,31 @@ def out_of_order(steps: Sequence[StepDone]) -> str:
     return ""
 
 
+def held_ms(due_ms: int, steps: Sequence[StepDone], now_ms: int, met_ms: int | None = None) -> int:
+    """Return by how much what is due at due_ms is put off, since a step due earlier is late.
+
+    So steps keep their order, and at least their distances: work on a fault of a link takes seconds
+    on a busy machine, and what is to come after it would come before. A step that was missed puts
+    nothing off any more.
+
+    met_ms: when the condition of a step was met. Then steps count that were due since; else those
+    that have a time.
+    """
+    late_ms = IN_TIME_MS
+    for each in steps:
+        if met_ms is None:
+            its_ms = each.step.at_ms if each.step.when is None else None
+        else:
+            its_ms = each.due_ms
+        if its_ms is None or each.begun_ms is None or not (met_ms or 0) <= its_ms < due_ms:
+            continue
+        if not each.missed:
+            late_ms = max(late_ms, (each.acted_ms or 0) - its_ms)
+        elif each.over_ms is None:
+            late_ms = max(late_ms, now_ms - its_ms)
+    return min(MOST_LATE_MS, late_ms) if late_ms > IN_TIME_MS else 0
+
+
 class Schedule:
     """Carries steps out; made when the plan's time begins.
 
@@ -164,33 +191,40 @@ class Schedule:
         """Do the steps that are due until end_ms in the plan's time; return once all are over.
 
         While steps are not begun yet, the end is put off by as long as an earlier one took: on a
-        busy machine a kill may take seconds, and what waits for the node's return comes late.
+        busy machine a kill may take seconds, and what waits for the node's return comes late. It is
+        also put off as steps are (held_ms).
         """
         with ThreadPoolExecutor(max(1, len(self.steps)), thread_name_prefix="step") as pool:
-            while self.now_ms() < end_ms + self._late_ms():
+            while self.now_ms() < end_ms + self._late_ms(end_ms):
                 self._look_around()
                 self._begin_due_steps(pool)
                 self._pause(POLL_S)
             for running in self._running:
                 running.result()
 
-    def _late_ms(self) -> int:
-        """Return how long the slowest step took, or takes, if others are not begun yet; else 0."""
-        if not (self._to_come or self._waiting or self._due):
-            return 0
+    def _late_ms(self, end_ms: int) -> int:
+        """Return by how much the end is put off.
+
+        As a step of that time would be; or, while steps are not begun yet, by as long as the
+        slowest one took, or takes.
+        """
         now_ms = self.now_ms()
+        held = held_ms(end_ms, self.steps, now_ms)
+        if not (self._to_come or self._waiting or self._due):
+            return held
         took = [
             (now_ms if each.over_ms is None else each.over_ms) - each.begun_ms
             for each in self.steps
             if each.begun_ms is not None
         ]
-        return min(MOST_LATE_MS, max(took, default=0))
+        return max(held, min(MOST_LATE_MS, max(took, default=0)))
 
     def _look_around(self) -> None:
         now_ms = self.now_ms()
         news = self._news()
         for done in tuple(self._to_come):
-            at_ms, when = done.step.at_ms, done.step.when
+            at_ms = done.step.at_ms + held_ms(done.step.at_ms, self.steps, now_ms)
+            when = done.step.when
             if at_ms - (self._lead_ms(done.step.do) if when is None else 0) > now_ms:
                 continue
             self._to_come.remove(done)
@@ -212,13 +246,22 @@ class Schedule:
     def _begin_due_steps(self, pool: ThreadPoolExecutor) -> None:
         now_ms = self.now_ms()
         for done in tuple(self._due):
-            if done.due_ms is not None and done.due_ms - self._lead_ms(done.step.do) <= now_ms:
+            due_ms = self._due_at(done, now_ms)
+            if due_ms - self._lead_ms(done.step.do) <= now_ms:
+                done.due_ms = due_ms
                 self._due.remove(done)
                 self._running.append(pool.submit(self._carry_out, done))
         for each in tuple(self._to_revert):
             if each[0] <= now_ms:
                 self._to_revert.remove(each)
                 self._running.append(pool.submit(each[1]))
+
+    def _due_at(self, done: StepDone, now_ms: int) -> int:
+        """Return when the step is due; one whose condition was met may be put off since then."""
+        due_ms, when = done.due_ms or 0, done.step.when
+        if when is None:
+            return due_ms
+        return due_ms + held_ms(due_ms, self.steps, now_ms, due_ms - when.then_after_ms)
 
     def _carry_out(self, done: StepDone) -> None:
         done.begun_ms = self.now_ms()
