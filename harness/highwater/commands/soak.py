@@ -97,7 +97,13 @@ def soak(
     with Screen() as screen, _live_page(folder, serve, host, screen):
         soaked, outcome = _run(folder, settings, limits, hooks, screen)
     if json:
-        print_json({"verdict": outcome, "plans": soaked.entries, "leaks": soaked.leaks})
+        print_json(
+            {
+                "verdict": outcome,
+                "plans": soaked.entries,
+                "leaks": [str(each) for each in soaked.leaks],
+            }
+        )
     else:
         _print_result(folder, soaked, outcome)
     raise typer.Exit(EXIT_CODES[outcome])
@@ -115,6 +121,8 @@ def _run(
         screen.say(in_a_line(entry), style=STYLES[entry.outcome])
         write_page(folder, settings, running.entries)
         hooks.tell(folder.path, entry, screen.say)
+        for leak in running.untold_leaks():
+            hooks.tell_leak(folder.path, leak, screen.say)
 
     machine = Machine(screen, folder.path / "shrunk")
     running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)

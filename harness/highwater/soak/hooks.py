@@ -14,26 +14,29 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater.soak.folder import SoakFolder
+from highwater.soak.leaks import Judgement
 from highwater.soak.ledger import Entry
 from highwater_checker.verdict import Outcome
 
 WITHIN_S = 30
 
 
-class Told(msgspec.Struct, frozen=True):
-    """The body of a webhook's request, and a command's input.
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body of a webhook's request, and a command's input: of a failed plan, or of a leak.
 
-    command: runs the failed plan again.
+    command: runs the failed plan again, or shows the soak.
+    leak: what grows in nodes of one cluster, in words.
     """
 
     soak: str
     command: str
-    finding: Entry
+    finding: Entry | None = None
+    leak: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Where a failed plan is told; both may be empty."""
+    """Where a failed plan or a leak is told; both may be empty."""
 
     webhook: str = ""
     command: str = ""
@@ -55,7 +58,14 @@ class Hooks:
         """Tell a failed plan; whoever does not listen is told of on the screen, and no more."""
         if entry.outcome is not Outcome.FAIL:
             return
-        body = msgspec.json.encode(Told(str(soak), command_again(soak, entry), entry))
+        self._tell(Told(str(soak), command_again(soak, entry), entry), say)
+
+    def tell_leak(self, soak: Path, leak: Judgement, say: Callable[[str], None]) -> None:
+        """Tell a leak, likewise."""
+        self._tell(Told(str(soak), f"highwater watch {soak}", leak=str(leak)), say)
+
+    def _tell(self, told: Told, say: Callable[[str], None]) -> None:
+        body = msgspec.json.encode(told)
         if self.webhook:
             self._post(body, say)
         if self.command:

@@ -94,12 +94,16 @@ class Judgement:
         unit, size = UNITS[self.value]
         return f"{told / size:,.2f} {unit}"
 
+    @property
+    def who(self) -> str:
+        if self.kind == "zookeeper":
+            return self.kind
+        return f"every {self.kind}" if self.node is None else f"{self.kind} {self.node}"
+
     def __str__(self) -> str:
         """Return a finding's line."""
-        who = f"every {self.kind}" if self.node is None else f"{self.kind} {self.node}"
-        who = self.kind if self.kind == "zookeeper" else who
         return (
-            f"{who} has {self.amount(self.per_round)} more after each round: "
+            f"{self.who} has {self.amount(self.per_round)} more after each round: "
             f"{self.amount(self.growth)} in {self.rounds} rounds; "
             f"{self.share:.0%} more pairs of rounds grow than shrink, of {self.pairs}"
         )
@@ -122,9 +126,9 @@ def judge_usage(samples: Sequence[Sample]) -> tuple[Judgement, ...]:
     return tuple(found)
 
 
-def leaks_in(samples: Sequence[Sample]) -> tuple[str, ...]:
-    """Return the leaks, a line each."""
-    return tuple(str(each) for each in judge_usage(samples) if each.says is Leaking.LEAK)
+def leaks_in(samples: Sequence[Sample]) -> tuple[Judgement, ...]:
+    """Return the leaks."""
+    return tuple(each for each in judge_usage(samples) if each.says is Leaking.LEAK)
 
 
 def not_told(samples: Sequence[Sample]) -> tuple[str, ...]:

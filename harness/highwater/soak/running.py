@@ -17,7 +17,7 @@ from highwater.errors import HarnessError
 from highwater.runs.plans.outcome import PlanResult
 from highwater.soak.draws import Drawn, SoakSettings, draw
 from highwater.soak.folder import SoakFolder
-from highwater.soak.leaks import leaks_in
+from highwater.soak.leaks import Judgement, leaks_in
 from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of, verdict_of
 from highwater.soak.pruning import may_be_pruned, prune, size_of
 from highwater.soak.status import Doing, Status, read_status, write_status
@@ -165,16 +165,24 @@ class Soak:
         self._plan = 0
         self._run = ""
         self._rounds = Rounds()
-        self._leaks: tuple[str, ...] = ()
+        self._leaks: tuple[Judgement, ...] = ()
+        self._told: set[tuple[str, str]] = set()
 
     @property
     def entries(self) -> list[Entry]:
         return self._ledger.entries
 
     @property
-    def leaks(self) -> tuple[str, ...]:
-        """What grew in the nodes of one cluster, a line each."""
+    def leaks(self) -> tuple[Judgement, ...]:
+        """What grew in the nodes of one cluster."""
         return self._leaks
+
+    def untold_leaks(self) -> list[Judgement]:
+        """Return the leaks of nodes and values that no earlier call has returned."""
+        untold = {(each.who, each.value): each for each in self._leaks}
+        new = [each for key, each in untold.items() if key not in self._told]
+        self._told.update(untold)
+        return new
 
     def go(self) -> Outcome:
         """Run plans until the time is over; return the verdict of all plans so far.
@@ -371,7 +379,7 @@ class Soak:
             findings=self._findings(),
             updated=self._world.utc(),
             cluster=self._rounds.name,
-            leaks=self._leaks,
+            leaks=tuple(map(str, self._leaks)),
         )
         write_status(self._folder.status, status)
 

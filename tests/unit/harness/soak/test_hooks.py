@@ -15,6 +15,7 @@ import pytest
 from highwater.errors import HarnessError
 from highwater.runs.stock.libraries import ClientKind
 from highwater.soak.hooks import Hooks
+from highwater.soak.leaks import Judgement, Leaking
 from highwater.soak.ledger import Entry
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
@@ -62,6 +63,16 @@ def test_a_webhook_gets_a_failed_plan_with_the_command_that_runs_it_again(
     assert told["finding"]["invariants"] == ["I1"]
     plan = "runs/soaks/a/plans/00017.json"
     assert told["command"] == f"highwater run {plan} --world docker --client confluent"
+
+
+def test_a_leak_is_told_in_words(tmp_path: Path) -> None:
+    leak = Judgement("broker", None, "open_files", Leaking.LEAK, 1.0, 1.0, 15, 20, 20.0)
+    Hooks(command=f"cat > {tmp_path}/told").tell_leak(Path("runs/soaks/a"), leak, pytest.fail)
+    assert json.loads((tmp_path / "told").read_text()) == {
+        "soak": "runs/soaks/a",
+        "command": "highwater watch runs/soaks/a",
+        "leak": str(leak),
+    }
 
 
 def test_a_command_gets_it_on_its_input(tmp_path: Path) -> None:

@@ -389,10 +389,12 @@ def test_a_leak_is_a_finding_told_everywhere(rounds: Story) -> None:
     machine.leaks = 1
     assert rounds.go(machine, 9) is FAIL
     (leak,) = rounds.soak.leaks
-    assert leak.startswith("broker 0 has 1.00 descriptors more after each round: ")
+    assert rounds.soak.untold_leaks() == [leak]
+    assert rounds.soak.untold_leaks() == [], "it is told once, however it grows"
+    assert str(leak).startswith("broker 0 has 1.00 descriptors more after each round: ")
     status = read_status(rounds.folder.status)
     assert status is not None
-    assert status.leaks == (leak,)
+    assert status.leaks == (str(leak),)
     write_page(rounds.folder, ROUNDS, rounds.soak.entries)
     page = rounds.folder.page.read_text("utf-8")
     assert "<h3>Leak</h3>" in page
