@@ -96,7 +96,9 @@ def test_alerts_are_the_findings_of_the_judge_in_whatever_pieces_lines_come(
     drawn: tuple[list[HistoryEvent], list[list[Line]]],
 ) -> None:
     events, chunks = drawn
-    assert shown(alerts(chunks)) == judged(events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_checks, "ALIKE_MAX", live_checks.ALERTS_MAX)
+        assert shown(alerts(chunks)) == judged(events)
 
 
 @given(arriving())
@@ -212,9 +214,17 @@ def test_what_is_kept_is_bounded() -> None:
     assert not state.processes["p0"].open
 
 
-def test_a_run_with_many_findings_alerts_the_first_ones() -> None:
-    wrong = [read(f"c{reader}", 1, str(number)) for number in range(40) for reader in range(2)]
-    assert len(alerts([lines_of(wrong)])) == live_checks.ALERTS_MAX
+def test_of_many_findings_a_few_of_each_partition_are_alerted() -> None:
+    wrong = [
+        replace(read(f"c{reader}", offset, f"{reader} {offset}"), partition=partition)
+        for reader in range(2)
+        for partition in range(9)
+        for offset in range(9)
+    ]
+    found = alerts([lines_of(wrong)])
+    assert len(found) == live_checks.ALERTS_MAX
+    places = [each.partition for each in found]
+    assert max(map(places.count, places)) == live_checks.ALIKE_MAX
 
 
 # ---------------------------------------------------------------- the run's first files

@@ -26,7 +26,11 @@ from highwater_pipeline.watching.stream import OtherWatch, WatchFailed, Watching
 from highwater_pipeline.watching.told import Told, ToldAlert, ToldVerdict, outcome_of
 
 WATCHES = Path("runs") / "watch"
+AT_ONCE_S = 5.0
+"""How long a batch of alerts may take to its end when the watch is ended by force."""
 _LOOK_EVERY_S = 0.2
+_REASON_CHARACTERS = 200
+"""Of a verdict's reasons in its line; --json has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,10 @@ def watch_runs(
                 try:
                     _say_what_is_known(watching.ledger.all, root)
                     _wait(watching, until)
-                finally:
-                    watching.stop()
+                except BaseException:  # Ctrl-C, too, does not wait for a verdict
+                    watching.stop(AT_ONCE_S)
+                    raise
+                watching.stop()
     except (NoSpark, WatchFailed) as error:
         raise HarnessError(str(error)) from error
     except OtherWatch as error:
@@ -131,7 +137,8 @@ def in_a_line(told: Told) -> tuple[str, Outcome]:
             told.operation,
         )
         return f"alert {told.run} at {told.time_s:g} s: {finding}", Outcome.FAIL
-    what = [told.reasons] if told.reasons and told.outcome is not Outcome.PASS else []
+    reasons = told.reasons[:_REASON_CHARACTERS]
+    what = [reasons] if reasons and told.outcome is not Outcome.PASS else []
     if told.was_pruned:
         what = ["by its own verdict.json: its evidence was removed"]
     if told.by_tables and told.by_tables != told.outcome.value:

@@ -42,6 +42,8 @@ from highwater_core.messages import ReplicaSnapshot
 
 ALERTS_MAX = 20
 """Of a run; its verdict counts all findings."""
+ALIKE_MAX = 3
+"""Of those, of one invariant and partition: one loss shows at each of a hundred offsets."""
 OFFSETS_KEPT = 40_000
 """Of all partitions of a run, the highest ones of each."""
 SENDS_KEPT = 3_000
@@ -117,7 +119,7 @@ class RunState:
     told: by partition, the digest of the value that was told at an offset.
     leaders: by partition and topic's id, the first leader seen in each leader epoch.
     ids: of topics, by name; "" of one that had two.
-    told_alerts: the alerts so far, in words.
+    told_alerts: the alerts so far, in words, by invariant and partition.
     """
 
     known: Known | None = None
@@ -126,7 +128,7 @@ class RunState:
     told: dict[Place, dict[int, int]] = field(default_factory=dict)
     leaders: dict[tuple[str, int, str], dict[int, int]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    told_alerts: set[str] = field(default_factory=set)
+    told_alerts: dict[str, list[str]] = field(default_factory=dict)
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -164,13 +166,18 @@ def take(state: RunState, lines: Iterable[tuple[str, bytes]]) -> list[Alert]:
         for place, new in sent.items():
             found += _of_order(state, state.known, place, new)
     _forget(state)
-    new_ones: list[Alert] = []
-    for alert in found:
-        room = len(state.told_alerts) < ALERTS_MAX
-        if room and str(alert.finding) not in state.told_alerts:
-            state.told_alerts.add(str(alert.finding))
-            new_ones.append(alert)
-    return new_ones
+    return [alert for alert in found if _is_new(state, alert.finding)]
+
+
+def _is_new(state: RunState, finding: Finding) -> bool:
+    """Return whether the finding was not alerted yet, and there is room for it; note it then."""
+    place = f"{finding.invariant} {finding.topic}-{finding.partition}"
+    alike = state.told_alerts.setdefault(place, [])
+    has_room = len(alike) < ALIKE_MAX and sum(map(len, state.told_alerts.values())) < ALERTS_MAX
+    if not has_room or str(finding) in alike:
+        return False
+    alike.append(str(finding))
+    return True
 
 
 # ---------------------------------------------------------------- looks

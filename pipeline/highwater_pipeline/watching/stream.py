@@ -30,7 +30,7 @@ ENDED_AT_ONCE = 8
 """Runs that are handed over together: a check costs about the same for one and for several."""
 BATCHES_KEPT = "10"
 """Of the query's offsets and states, for a restart: Spark keeps 100 by default."""
-LEAVE_WITHIN_S = 120.0
+LEAVE_WITHIN_S = 600.0
 BEGIN_WITHIN_S = 300.0
 _SLOW_START = "failed to connect back"
 """Of the error of a query whose Python did not start within ten seconds: a limit of Spark's, which
@@ -116,13 +116,15 @@ class Watching:
                 self._turn.wait(LOOK_EVERY_S)
         self._check()
 
-    def stop(self) -> None:
-        """End the watch, between batches if these end in time; what is not told yet is told by the
-        next watch of the folder."""
+    def stop(self, within_s: float = LEAVE_WITHIN_S) -> None:
+        """End the watch, once it has told what it is at, if that takes no longer than within_s.
+
+        What is not told is told by the next watch of the folder.
+        """
         with self._turn:
             self._is_stopping = True
             self._turn.notify_all()
-            self._turn.wait_for(lambda: not self._running, LEAVE_WITHIN_S)
+            self._turn.wait_for(lambda: not self._running, within_s)
         self._query.stop()
         self._judge.join(LOOK_EVERY_S)
 
