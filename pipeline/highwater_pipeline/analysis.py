@@ -7,6 +7,7 @@ of all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -78,14 +79,9 @@ class Analysis:
 
 def analyse(tables: Tables) -> Analysis:
     """Run every check and metric over all runs of the tables."""
-    excused = excused_in(tables)
     with queries_at_once() as pool:
-        judging = [pool.submit(judge, check, tables, excused) for check in CHECKS.values()]
-        little = pool.submit(unproven, tables)
-        idleness = pool.submit(read_idleness, tables)
+        judging = _Judging(pool, tables)
         changed = pool.submit(_failovers, tables)
-        runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)
-        quarantined = pool.submit(_all, by_reason(tables), ["run_id", "reason"])
         quarantine = pool.submit(_sample, tables[QUARANTINE], QUARANTINE.sort_key)
         paused = pool.submit(_sample, outages(tables), ["run_id", "topic", "partition", "from_ns"])
         sent = pool.submit(_all, latencies(tables), ["run_id"])
@@ -94,17 +90,12 @@ def analyse(tables: Tables) -> Analysis:
         lag = pool.submit(_sample, lag_over_time(tables), ["run_id", "from_ns"], DRAWN_MAX)
         order = ["run_id", "controller_epoch", "broker", "request"]
         unanswered = pool.submit(_sample, alerts(tables), order)
-        judgements = [each.result() for each in judging]
+        judgements = judging.judgements()
     changes, median_rows = changed.result()
+    runs = judging.runs.result()
     return Analysis(
-        runs=Sample(runs.result()[:SHOWN_MAX], len(runs.result())),
-        verdicts=verdicts(
-            runs.result(),
-            judgements,
-            quarantined.result(),
-            idleness.result(),
-            little.result(),
-        ),
+        runs=Sample(runs[:SHOWN_MAX], len(runs)),
+        verdicts=judging.verdicts(),
         examined=_examined(judgements),
         findings=_findings(judgements),
         quarantine=quarantine.result(),
@@ -117,6 +108,36 @@ def analyse(tables: Tables) -> Analysis:
         lag_over_time=lag.result(),
         alerts=unanswered.result(),
     )
+
+
+def verdicts_of(tables: Tables) -> tuple[Row, ...]:
+    """Run every check over all runs of the tables, and return the verdicts: those of `analyse`."""
+    with queries_at_once() as pool:
+        return _Judging(pool, tables).verdicts()
+
+
+class _Judging:
+    """All that the verdicts are made from, being queried by the threads of a pool."""
+
+    def __init__(self, pool: ThreadPoolExecutor, tables: Tables) -> None:
+        excused = excused_in(tables)
+        self._checks = [pool.submit(judge, check, tables, excused) for check in CHECKS.values()]
+        self._little = pool.submit(unproven, tables)
+        self._idleness = pool.submit(read_idleness, tables)
+        self.runs = pool.submit(_all, tables[RUNS], RUNS.sort_key)
+        self._quarantined = pool.submit(_all, by_reason(tables), ["run_id", "reason"])
+
+    def judgements(self) -> list[Judgement]:
+        return [each.result() for each in self._checks]
+
+    def verdicts(self) -> tuple[Row, ...]:
+        return verdicts(
+            self.runs.result(),
+            self.judgements(),
+            self._quarantined.result(),
+            self._idleness.result(),
+            self._little.result(),
+        )
 
 
 def _examined(judgements: Sequence[Judgement]) -> tuple[Row, ...]:

@@ -60,6 +60,9 @@ _SMALL = {
     "spark.buffer.pageSize": "1m",
 }
 """Of sessions over tables that read_tables keeps in memory, each in one partition."""
+_STACK = "-Xss8m"
+"""Spark searches an error's text by a pattern that takes half a kilobyte of stack a character: an
+error of a streaming query's Python would overflow the default."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -133,6 +136,7 @@ def spark_session(
             "spark.driver.extraJavaOptions": shlex.join(
                 [
                     f"-Dlog4j2.configurationFile={_LOGGING}",
+                    _STACK,
                     *archive_options(java),
                     *(_QUICK_JAVA if is_small else ()),
                 ]
