@@ -97,13 +97,8 @@ def soak(
     with Screen() as screen, _live_page(folder, serve, host, screen):
         soaked, outcome = _run(folder, settings, limits, hooks, screen)
     if json:
-        print_json(
-            {
-                "verdict": outcome,
-                "plans": soaked.entries,
-                "leaks": [str(each) for each in soaked.leaks],
-            }
-        )
+        leaks = [*map(str, soaked.leaks)]
+        print_json({"verdict": outcome, "plans": soaked.entries, "leaks": leaks})
     else:
         _print_result(folder, soaked, outcome)
     raise typer.Exit(EXIT_CODES[outcome])
