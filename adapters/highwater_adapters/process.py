@@ -24,7 +24,6 @@ import os
 import resource
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from highwater_adapters.coordination import KazooCoordinationFactory
 from highwater_adapters.files import RealFileSystem, sync_folder
 from highwater_adapters.loop_watchdog import LoopWatchdog, WatchedSessions
 from highwater_adapters.metrics_port import MetricsPort
+from highwater_adapters.movable_clock import true_time_ns
 from highwater_adapters.peers import AllowedPeers
 from highwater_adapters.process_usage import with_usage
 from highwater_adapters.random_source import RandomSource
@@ -331,7 +331,7 @@ def raise_incarnation(folder: Path) -> int:
     except FileNotFoundError:
         previous = 0
     except ValueError:
-        previous = int(time.time())
+        previous = true_time_ns() // 1_000_000_000
         _LOGGER.warning("the incarnation counter is damaged: it goes on from %d", previous)
     fresh = folder / "incarnation.new"
     with fresh.open("w", encoding="ascii") as file:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from highwater_core.check import BugFound
+from highwater_core.events import EventKind, TraceEvent
+from highwater_core.traces import TraceRecorder
 from highwater_simulator.clocks import TRUE_RATE_PPM, WALL_CLOCK_START_MS, NodeClock
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.tasks import NodeRuntime
@@ -32,6 +34,19 @@ def test_wall_clock_jumps_and_the_monotonic_clock_does_not() -> None:
     runtime.jump_wall_clock(-8_000)
     assert runtime.wall_clock_ms() == WALL_CLOCK_START_MS - 2_990
     assert (runtime.now_ms(), other.wall_clock_ms()) == (10, WALL_CLOCK_START_MS + 10)
+
+
+def test_traces_are_stamped_by_the_true_time_whatever_the_nodes_clock_shows() -> None:
+    """They are evidence: the events of all nodes stay in order."""
+    kernel = Kernel()
+    runtime = kernel.runtime("node")
+    events: list[TraceEvent] = []
+    recorder = TraceRecorder(runtime, 0, 1, events.append)
+    runtime.jump_wall_clock(-3_600_000)
+    runtime.set_clock_rate(1_500_000)
+    kernel.run_for(10)
+    recorder.emit(EventKind.NODE_STARTED)
+    assert [event.ts_ns for event in events] == [(WALL_CLOCK_START_MS + 10) * 1_000_000]
 
 
 def test_clocks_go_on_as_they_were_through_a_restart() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError
+from requests.exceptions import RequestException
 
 from highwater.cluster.cleaning import remove_run
 from highwater.cluster.clocks import (
@@ -198,9 +199,10 @@ def _try(means: Means, trial: _Trial, scratch: _Scratch) -> Tried:
 
 
 _HOW = (
-    APIError, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
+    RequestException, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
 )  # fmt: skip
-"""The errors with which a means may fail."""
+"""The errors with which a means may fail. Of RequestException are the engine's (APIError), and that
+a container did not end in time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,7 +266,7 @@ class _Healing:
         if seen.container != "gone" and is_moved(self._cluster, node.node):
             _note(node.found, [MOVED])
             set_clock(self._cluster, node.node, 0)
-            _note(node.done, [prove_clock(self._cluster, node.node, 0)])
+            _note(node.done, [prove_clock(self._cluster, node.node)])
         if seen.container in STOPPED and self._start_stopped:
             self._cluster.start_node(node.node)
             _note(node.done, ["started"])

@@ -292,7 +292,7 @@ _DISKS_AND_CLOCKS = (
         "and are not (fsyncgate), of a refused append a part is written; "
         "afterwards a broker whose log folder failed is started again",
         proof="the file system answers the orders, and a probe on the mount gets EIO; how many "
-        "operations were refused since is added",
+        "operations were refused since is added; of chosen files the broker must have met it",
         ends=_UNTIL_HEALED,
         examples=(f.DiskErrors("broker-1", f.DiskOperation.SYNC),),
     ),

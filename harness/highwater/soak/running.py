@@ -221,6 +221,7 @@ class Soak:
         clusters = [each.cluster for each in self.entries] + [each.cluster for each in samples]
         self._rounds.cluster = max(clusters, default=0)
         self._leaks = leaks_in(samples)
+        self.untold_leaks()  # an earlier process told them
 
     def _run_and_clean_up(self) -> str:
         """Run plans, and remove the cluster that lives on, whatever ended them."""

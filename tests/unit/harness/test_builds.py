@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,8 @@ from highwater.cluster.builds import (
     tag_of,
     upgrade,
 )
+from highwater.cluster.clocks import with_movable_clock
+from highwater.cluster.disks import on_faulty_disk
 from highwater.cluster.topology import Topology
 from highwater_core.config import Preset
 from highwater_core.ids import ControllerEpoch, NodeId
@@ -167,6 +170,16 @@ def test_a_planted_bug_comes_and_goes_with_the_build(
     assert made["Cmd"] == new
     assert planted_in(new) == bug
     assert made.get("User") == ("0" if old[0:3] == ON_FAULTY_DISK[0:3] else None)
+
+
+@pytest.mark.parametrize("disk", [list, on_faulty_disk])
+def test_a_clock_that_can_be_moved_stays_so_in_another_image(
+    disk: Callable[[list[str]], list[str]],
+) -> None:
+    old, new = (disk(with_movable_clock(command)) for command in (PLANTED, BROKER))
+    assert config_of(seen(old), NodeBuild(NEW), "net", "10.0.0.11")["Cmd"] == new
+    planted = NodeBuild(NEW, planted="bug")
+    assert config_of(seen(new), planted, "net", "10.0.0.11")["Cmd"] == old
 
 
 # ---------------------------------------------------------------- an upgrade

@@ -29,6 +29,7 @@ class Broker:
         self.processes = "S"
         self.refused = "EIO"
         self.serves = True
+        self._refused: dict[str, int] = {}
 
     def status(self, node: int) -> str:
         return self.state
@@ -45,8 +46,25 @@ class Broker:
         self.files[entry.name] = content
         if self.serves and self.state == "running" and self.processes != "T":
             number = json.loads(content)["number"]
-            answer = {"number": number, "refused": {}, "delayed": 0}
-            self.files[ANSWER] = json.dumps(answer).encode()
+            self._answer(number)
+
+    def _answer(self, number: int) -> None:
+        answer = {"number": number, "refused": self._refused, "delayed": 0}
+        self.files[ANSWER] = json.dumps(answer).encode()
+
+    @property
+    def refused_so_far(self) -> dict[str, int]:
+        return self._refused
+
+    @refused_so_far.setter
+    def refused_so_far(self, refused: dict[str, int]) -> None:
+        self._refused = refused
+        self._answer(json.loads(self.files[ORDERS])["number"])
+
+    @property
+    def within(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads(self.files[ORDERS])["within"]
+        return found
 
     @property
     def percent(self) -> dict[str, int]:
@@ -85,6 +103,32 @@ def test_the_end_of_one_of_two_faults_of_an_operation_does_not_end_the_other(
     assert broker.percent == {"sync": 100}
     second.revert()
     assert broker.percent == {}
+
+
+def test_of_two_faults_of_an_operation_the_last_says_which_files(
+    disks: FaultyDisks, broker: Broker
+) -> None:
+    first = disks.refuse(NODE, DiskOperation.READ, 50, "t-0/")
+    assert broker.within == {"read": "t-0/"}
+    second = disks.refuse(NODE, DiskOperation.READ, 100)
+    assert broker.within == {"read": ""}
+    second.revert()
+    assert broker.within == {"read": "t-0/"}
+    first.revert()
+    assert broker.within == {}
+
+
+@pytest.mark.parametrize(
+    ("within", "refused", "acted"), [("", 0, True), ("t-0/", 0, False), ("t-0/", 2, True)]
+)
+def test_errors_of_chosen_files_act_once_the_broker_meets_them(
+    within: str, refused: int, acted: bool, disks: FaultyDisks, broker: Broker
+) -> None:
+    """A probe meets them in any case, also where no file has that name."""
+    refusing = disks.refuse(NODE, DiskOperation.READ, 100, within)
+    broker.refused_so_far = {"read": refused}
+    refusing.revert()
+    assert refusing.has_acted() == acted
 
 
 @pytest.mark.parametrize(("state", "processes"), [("paused", "S"), ("running", "T")])

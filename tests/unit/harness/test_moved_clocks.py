@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 
 from highwater.faults import healing
 from highwater.faults.done import NotDone
@@ -111,6 +111,36 @@ def test_the_clock_of_a_node_that_stands_still_is_not_moved_but_set_right(
     with pytest.raises(NotDone, match=f"node 1 is {state}"):
         own.jump(NODE, 1_000)
     assert jumped.revert() == "the node reads its clock when it runs"
+    assert node.file == b"+0.000"
+
+
+def test_a_jump_of_a_node_that_goes_down_before_it_reads_its_clock_is_not_done(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put_and_die(*written: Any) -> None:
+        node.state = "exited"
+        node.put(*written)
+
+    monkeypatch.setattr(clocks, "put_file", put_and_die)
+    with pytest.raises(NotDone, match="node 1 went down before it read its clock"):
+        clocks_of(node).jump(NODE, 1_000)
+    assert node.file == b"+0.000"
+
+
+def test_the_end_undoes_a_jump_whose_revert_was_refused(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = clocks_of(node)
+    jumped = own.jump(NODE, 1_000)
+
+    def refuse(*written: Any) -> None:
+        raise APIError("refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clocks, "put_file", refuse)
+        with pytest.raises(APIError):
+            jumped.revert()
+    assert own.end() == []
     assert node.file == b"+0.000"
 
 

@@ -112,14 +112,25 @@ def test_a_fault_that_is_a_little_late_puts_nothing_off() -> None:
 
 
 @pytest.mark.parametrize("late_ms", [IN_TIME_MS + 1, MOST_LATE_MS, MOST_LATE_MS + 1])
-def test_a_step_waits_for_one_that_is_not_over_for_a_bounded_time(late_ms: int) -> None:
+def test_a_step_waits_for_a_link_that_is_not_cut_yet_for_a_bounded_time(late_ms: int) -> None:
     """One that was begun by its lead earlier, and is not late yet, puts nothing off."""
+
+    def held(step: StepDone, due_ms: int, now_ms: int) -> int:
+        return held_ms(due_ms, [step], now_ms, takes_long=lambda fault: fault is CUT)
+
     begun = StepDone(Step(1_000, CUT), begun_ms=400)
-    assert held_ms(2_000, [begun], now_ms=900) == 0
-    assert held_ms(2_000, [begun], now_ms=1_000 + late_ms) == min(late_ms, MOST_LATE_MS)
-    assert held_ms(1_000, [begun], now_ms=1_000 + late_ms) == 0
-    over = StepDone(Step(1_000, CUT), begun_ms=400, over_ms=1_000 + late_ms, missed="why")
-    assert held_ms(2_000, [over], now_ms=99_999) == 0
+    assert held(begun, 2_000, 900) == 0
+    assert held(begun, 2_000, 1_000 + late_ms) == min(late_ms, MOST_LATE_MS)
+    assert held(begun, 1_000, 1_000 + late_ms) == 0
+    missed = StepDone(Step(1_000, CUT), begun_ms=400, over_ms=1_000 + late_ms, missed="why")
+    assert held(missed, 2_000, 99_999) == min(late_ms, MOST_LATE_MS), "what waited stays apart"
+
+
+def test_a_node_may_be_killed_while_another_one_takes_its_time_to_stop() -> None:
+    stopping = StepDone(Step(500, f.Terminate("broker-0")), begun_ms=510)
+    assert held_ms(1_000, [stopping], 3_000) == 0
+    late = StepDone(Step(500, f.Terminate("broker-0")), begun_ms=510 + IN_TIME_MS)
+    assert held_ms(1_000, [late], 3_000) == 10 + IN_TIME_MS
 
 
 def test_a_fault_that_acts_at_once_acted_when_it_was_begun() -> None:

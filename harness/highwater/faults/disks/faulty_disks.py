@@ -155,14 +155,20 @@ class FaultyDisks:
             self._end(node, trouble)
             raise
         counted = _counts(self._cluster, node, trouble)
-        told: list[str] = []
+        counts: list[int] = []
 
         def end() -> str:
-            count = _counts(self._cluster, node, trouble) - counted
-            told.append(f"{count} {trouble.in_words} since then")
-            return f"{told[-1]}; {self._end(node, trouble)}"
+            counts.append(_counts(self._cluster, node, trouble) - counted)
+            return f"{_met(counts[-1], trouble)}; {self._end(node, trouble)}"
 
-        return Done(node, f"orders {before} answered, {seen}", end, later=lambda: "".join(told[:1]))
+        return Done(
+            node,
+            f"orders {before} answered, {seen}",
+            end,
+            later=lambda: "".join(_met(count, trouble) for count in counts[:1]),
+            # A probe meets the orders whatever files they name: the broker must have met them too.
+            has_acted=lambda: not trouble.within or any(counts),
+        )
 
     def _end(self, node: int, trouble: _Trouble) -> str:
         with self._lock:
@@ -201,6 +207,10 @@ class _Trouble(msgspec.Struct, frozen=True, eq=False):
         return f"operations to {self.operation} refused" if self.operation else "syncs delayed"
 
 
+def _met(count: int, trouble: _Trouble) -> str:
+    return f"{count} {trouble.in_words} since then"
+
+
 def tries_for(percent: int) -> int:
     """Return how many operations a probe needs to meet a refusal all but certainly."""
     if percent >= 100:
@@ -234,7 +244,7 @@ def _order(cluster: Cluster, node: int, acting: list[_Trouble]) -> int:
     """
     number = _last_number(cluster, node) + 1
     percent = {each.operation: each.percent for each in acting if each.operation}
-    within = {each.operation: each.within for each in acting if each.within}
+    within = {each.operation: each.within for each in acting if each.operation}
     delay_ms = next((each.delay_ms for each in reversed(acting) if not each.operation), 0)
     orders = _Orders(number, percent, delay_ms, within)
     entry = tarfile.TarInfo(ORDERS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tarfile
 import threading
+import time
+from collections.abc import Callable
 
 from docker.errors import NotFound
 
@@ -22,6 +24,8 @@ TOLERANCE_MS = 20
 LEAST_JUMP_MS = 2 * TOLERANCE_MS
 TOO_SMALL = f"a jump of less than {LEAST_JUMP_MS} ms cannot be told from a busy machine"
 RIGHT = b"+0.000"
+STANDS_STILL = "the node reads its clock when it runs"
+CLOCK_RIGHT = "its clock is right"
 _MOVED_BY = "clock_moved_by_ms"
 
 
@@ -49,19 +53,28 @@ class Clocks:
         prove(own, f"the clock of node {node} is the machine's: the run was begun without others")
         is_up = self._cluster.status(node) == "running"
         prove(is_up, f"node {node} is {self._cluster.status(node)}: nothing reads its clock")
+        self._move(node, by_ms)
         try:
-            seen = self._move(node, by_ms)
+            seen = self._proof(node)
+            prove(seen != STANDS_STILL, f"node {node} went down before it read its clock")
         except BaseException:
-            self._move(node, -by_ms, proven=False)
+            self._move(node, -by_ms)
             raise
-        return Done(node, seen, lambda: self._move(node, -by_ms))
+        return Done(node, seen, lambda: self._move_back(node, by_ms), acted_ns=time.monotonic_ns())
 
-    def _move(self, node: int, by_ms: int, *, proven: bool = True) -> str:
+    def _move_back(self, node: int, by_ms: int) -> str:
+        self._move(node, -by_ms)
+        return self._proof(node)
+
+    def _move(self, node: int, by_ms: int) -> None:
+        """Write the sum of the node's jumps. Noted once it is written: `end` undoes what is not."""
         with self._lock:
             moved_by_ms = self._moved_by_ms.get(node, 0) + by_ms
-            self._moved_by_ms[node] = moved_by_ms
             set_clock(self._cluster, node, moved_by_ms)
-            return prove_clock(self._cluster, node, moved_by_ms) if proven else ""
+            self._moved_by_ms[node] = moved_by_ms
+
+    def _proof(self, node: int) -> str:
+        return prove_clock(self._cluster, node, lambda: self._moved_by_ms[node])
 
     def end(self) -> list[str]:
         """Set all clocks right that are still moved; return the problems."""
@@ -71,7 +84,7 @@ class Clocks:
                 try:
                     if moved_by_ms:
                         set_clock(self._cluster, node, 0)
-                        prove_clock(self._cluster, node, 0)
+                        prove_clock(self._cluster, node)
                     del self._moved_by_ms[node]
                 except (NeverHappened, OSError) as error:
                     problems.append(f"the clock of node {node}: {error}")
@@ -90,31 +103,31 @@ def set_clock(cluster: Cluster, node: int, moved_by_ms: int) -> None:
     put_file(cluster.engine, cluster.container_name(node), DATA_FOLDER, entry, content)
 
 
-def prove_clock(cluster: Cluster, node: int, moved_by_ms: int) -> str:
-    """Return in words that the node reads the moved clock, or that it stands still.
+def prove_clock(cluster: Cluster, node: int, moved_by_ms: Callable[[], int] = lambda: 0) -> str:
+    """Return in words that the node reads the moved clock, or STANDS_STILL.
+
+    moved_by_ms: returns how far it is moved now; another jump may come in between.
 
     Raises:
         NeverHappened: it answers, and reads another clock.
     """
     if cluster.status(node) != "running":
-        return "the node reads its clock when it runs"
+        return STANDS_STILL
 
     def told() -> int | None:
         snapshot = cluster.try_snapshot(node)
         return None if snapshot is None else dict(snapshot.counters).get(_MOVED_BY)
 
     def is_there() -> str:
-        seen = told()
-        if seen is None or abs(seen - moved_by_ms) > TOLERANCE_MS:
-            return ""
-        return (
-            f"the node's clock is {seen:+} ms from the machine's" if seen else "its clock is right"
-        )
+        seen, wanted_ms = told(), moved_by_ms()
+        if seen is None or abs(seen - wanted_ms) > TOLERANCE_MS:
+            return "" if cluster.status(node) == "running" else STANDS_STILL
+        return f"the node's clock is {seen:+} ms from the machine's" if wanted_ms else CLOCK_RIGHT
 
     seen: str = eventually(
         is_there,
         within=READ_WITHIN_S,
-        what=f"node {node} reads a clock that is {moved_by_ms:+} ms from the machine's",
+        what=f"node {node} reads a clock that is {moved_by_ms():+} ms from the machine's",
         state=told,
     )
     return seen

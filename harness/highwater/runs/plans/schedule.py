@@ -123,15 +123,22 @@ def out_of_order(steps: Sequence[StepDone]) -> str:
     return ""
 
 
-def held_ms(due_ms: int, steps: Sequence[StepDone], now_ms: int, met_ms: int | None = None) -> int:
-    """Return by how much what is due at due_ms is put off, since a step due earlier is late.
+def held_ms(
+    due_ms: int,
+    steps: Sequence[StepDone],
+    now_ms: int,
+    met_ms: int | None = None,
+    takes_long: Callable[[f.Fault], bool] = lambda fault: False,
+) -> int:
+    """Return by how much what is due at due_ms is put off, since a step due earlier acts late.
 
     So steps keep their order, and at least their distances: work on a fault of a link takes seconds
-    on a busy machine, and what is to come after it would come before. A step that was missed puts
-    nothing off any more.
+    on a busy machine, and what is to come after it would come before. Other faults act as soon as
+    the work on them begins, however long it takes: a node may be killed while another one stops.
 
     met_ms: when the condition of a step was met. Then steps count that were due since; else those
     that have a time.
+    takes_long: whether a fault acts some time after the work on it began.
     """
     late_ms = IN_TIME_MS
     for each in steps:
@@ -141,10 +148,10 @@ def held_ms(due_ms: int, steps: Sequence[StepDone], now_ms: int, met_ms: int | N
             its_ms = each.due_ms
         if its_ms is None or each.begun_ms is None or not (met_ms or 0) <= its_ms < due_ms:
             continue
-        if not each.missed:
-            late_ms = max(late_ms, (each.acted_ms or 0) - its_ms)
-        elif each.over_ms is None:
-            late_ms = max(late_ms, now_ms - its_ms)
+        acted_ms = each.acted_ms
+        if acted_ms is None and takes_long(each.step.do):
+            acted_ms = now_ms if each.over_ms is None else each.over_ms
+        late_ms = max(late_ms, (each.begun_ms if acted_ms is None else acted_ms) - its_ms)
     return min(MOST_LATE_MS, late_ms) if late_ms > IN_TIME_MS else 0
 
 
@@ -209,7 +216,7 @@ class Schedule:
         slowest one took, or takes.
         """
         now_ms = self.now_ms()
-        held = held_ms(end_ms, self.steps, now_ms)
+        held = self._held_ms(end_ms, now_ms)
         if not (self._to_come or self._waiting or self._due):
             return held
         took = [
@@ -223,7 +230,7 @@ class Schedule:
         now_ms = self.now_ms()
         news = self._news()
         for done in tuple(self._to_come):
-            at_ms = done.step.at_ms + held_ms(done.step.at_ms, self.steps, now_ms)
+            at_ms = done.step.at_ms + self._held_ms(done.step.at_ms, now_ms)
             when = done.step.when
             if at_ms - (self._lead_ms(done.step.do) if when is None else 0) > now_ms:
                 continue
@@ -261,7 +268,10 @@ class Schedule:
         due_ms, when = done.due_ms or 0, done.step.when
         if when is None:
             return due_ms
-        return due_ms + held_ms(due_ms, self.steps, now_ms, due_ms - when.then_after_ms)
+        return due_ms + self._held_ms(due_ms, now_ms, due_ms - when.then_after_ms)
+
+    def _held_ms(self, due_ms: int, now_ms: int, met_ms: int | None = None) -> int:
+        return held_ms(due_ms, self.steps, now_ms, met_ms, lambda fault: self._lead_ms(fault) > 0)
 
     def _carry_out(self, done: StepDone) -> None:
         done.begun_ms = self.now_ms()
