@@ -67,7 +67,7 @@ FIELDS = {
     "pause_zookeeper": {"for_ms"},
     "restart_zookeeper": {"for_ms"},
     "disk_full": {"node", "for_ms"},
-    "disk_errors": {"node", "operation", "percent", "for_ms"},
+    "disk_errors": {"node", "operation", "percent", "for_ms", "within"},
     "fail_folder": {"node", "for_ms", "folder"},
     "slow_disk": {"node", "delay_ms", "for_ms"},
     "flip_bit": {"node", "file", "for_ms"},
