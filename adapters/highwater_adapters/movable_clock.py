@@ -6,8 +6,8 @@ OFFSET is a file with how far the clock is moved, in seconds ("+3600.000"); the 
 again once a second. Without it the clock is right. The monotonic clock is left alone, so timeouts
 last as long as ever, and so are the times of files, which are the kernel's.
 
-The node's traces are evidence: `true_time_ns` stamps them with the machine's clock, as the library
-does not come between.
+The node's traces are evidence. They are stamped by `true_time_ns`, which asks libc itself for the
+machine's clock, and not the library before it.
 """
 
 from __future__ import annotations

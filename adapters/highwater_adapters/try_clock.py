@@ -3,8 +3,8 @@
     python -m highwater_adapters.movable_clock LIBRARY OFFSET -- \
         python -m highwater_adapters.try_clock OFFSET
 
-Versions of the library differ in what they do to waits. It ends with 1 and a line that says what is
-wrong, or with 0.
+Versions of the library differ in what they do to waits. The program ends with 0, or with 1 and a
+line that says which wait or which reading of the clock is wrong.
 """
 
 from __future__ import annotations

@@ -200,9 +200,9 @@ class Server:
         return self._remove(request, os.rmdir)
 
     def _remove(self, request: Request, remove: Callable[..., None]) -> bytes:
-        self._ailing.maybe_refuse("remove", self._child(request, request.name()).path)
+        entry = self._child(request, request.name())
+        self._ailing.maybe_refuse("remove", entry.path)
         with self._lock:
-            entry = self._child(request, request.name())
             remove(entry.path, dir_fd=self._root)
             self._durable.remove(entry)
         return b""
@@ -212,9 +212,9 @@ class Server:
         if skipped == 16 and request.take("QII")[1]:
             raise OSError(errno.EINVAL, "an exchange of names, or a rename without replacing")
         source, target = request.names(skipped)
-        self._ailing.maybe_refuse("rename", self._child(request, source).path)
+        entry, folder = self._child(request, source), self._entry(request.take("Q")[0])
+        self._ailing.maybe_refuse("rename", entry.path)
         with self._lock:
-            entry, folder = self._child(request, source), self._entry(request.take("Q")[0])
             os.rename(entry.path, _in(folder, target), src_dir_fd=self._root, dst_dir_fd=self._root)
             self._durable.rename(entry, folder, target)
         return b""
@@ -303,18 +303,14 @@ class Server:
     def fsync(self, request: Request) -> bytes:
         (handle,) = request.take("Q")
         self._ailing.wait_for_sync()
+        opened = self._opened.get(handle)
         try:
-            self._ailing.maybe_refuse("sync", self._path_of(handle))
+            self._ailing.maybe_refuse("sync", "" if opened is None else opened.entry.path)
         except OSError:
             self._with_opened(handle, self._durable.lose)
             raise
         self._with_opened(handle, self._durable.sync)
         return b""
-
-    def _path_of(self, handle: int) -> str:
-        with self._lock:
-            opened = self._opened.get(handle)
-            return "" if opened is None else opened.entry.path
 
     def _with_opened(self, handle: int, act: Callable[[Entry, int], None]) -> None:
         with self._lock:

@@ -202,7 +202,7 @@ def config_of(
     if build.preset is not None:
         variables[_PRESET_VARIABLE] = build.preset.value
     command = list(old["Cmd"])
-    program = command[: -3 if not planted_in(command) else -5]  # of a faulty disk
+    program = command[: -3 if not planted_in(command) else -5]  # before the node's own
     name = old["Hostname"]
     own = {key: text for key, text in old["Labels"].items() if key.startswith(labels.NAMESPACE)}
     own.pop(labels.IMAGE, None)
@@ -220,7 +220,7 @@ def config_of(
             }
         },
     }
-    # A faulty disk's program begins as another user than the image's.
+    # The program of a faulty disk begins as another user than the image's.
     return {**config, "User": old["User"]} if program else config
 
 

@@ -6,9 +6,10 @@ namespace, and the kernel must accept rules and end them at their time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import docker
 from docker.errors import APIError
@@ -38,7 +39,7 @@ from highwater.cluster.images import ensure_faults_image, ensure_images
 from highwater.cluster.labels import Lease, Owner, RunLabels
 from highwater.cluster.reaper import REAPER
 from highwater.cluster.topology import REPLICATION_PORT
-from highwater.errors import EngineMissing, ImageBuildFailed
+from highwater.errors import ClusterStartFailed, EngineMissing, ImageBuildFailed
 from highwater.faults.done import NotDone
 from highwater.faults.healing import OUR_TABLE
 from highwater.faults.kinds import KINDS
@@ -199,10 +200,11 @@ def _try(means: Means, trial: _Trial, scratch: _Scratch) -> Tried:
 
 
 _HOW = (
-    RequestException, ImageBuildFailed, NeverHappened, NotDone, NotInNamespace, NotProven, _Fails,
+    RequestException, ImageBuildFailed, ClusterStartFailed, NeverHappened, NotDone, NotInNamespace,
+    NotProven, _Fails,
 )  # fmt: skip
 """The errors with which a means may fail. Of RequestException are the engine's (APIError), and that
-a container did not end in time."""
+a container did not end in time. ClusterStartFailed: an image lacks the library for clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,51 +233,48 @@ def _make_a_disk(scratch: _Scratch) -> None:
 
 def _mount_a_disk(scratch: _Scratch) -> None:
     """Run a program on a faulty disk of its own, which it lists among its mounts."""
-    name = f"{scratch.name}-faulty"
     read = ["python", "-c", "print(open('/proc/mounts').read())"]
-    about = scratch.engine.api.inspect_container(scratch.name)
-    made = scratch.engine.containers.create(
-        about["Image"],
-        on_faulty_disk(read),
-        name=name,
-        labels=scratch.run.as_labels(kind="scratch"),
-        network_mode="none",
-        init=True,
-        cap_drop=["ALL"],
-        **FAULTY_DISK_RIGHTS,
-    )
-    try:
-        made.start()
-        code, said = made.wait(timeout=STARTS_WITHIN_S)["StatusCode"], made.logs()
-    finally:
-        made.remove(v=True, force=True)
-    if code or f" {DISK_FOLDER} fuse ".encode() not in said:
-        raise _Fails(said.decode(errors="replace").strip().rpartition("\n")[2])
+    said = _run(scratch, "faulty", on_faulty_disk(read), **FAULTY_DISK_RIGHTS)
+    if f" {DISK_FOLDER} fuse " not in said:
+        raise _Fails(_last_line(said))
 
 
 def _move_a_clock(scratch: _Scratch) -> None:
     """Run a program whose clock is moved, and which waits in the ways that nodes do."""
-    name = f"{scratch.name}-clock"
     make_clock_library(scratch.engine, scratch.run, scratch.say)
     volumes = {clock_volume(scratch.run.run_id): {"bind": CLOCK_FOLDER, "mode": "ro"}}
+    tried = with_movable_clock(["python", "-m", TRY_CLOCK, f"{DATA_FOLDER}/{OFFSET}"])
+    _run(scratch, "clock", tried, volumes=volumes, security_opt=["no-new-privileges"])
+
+
+def _run(scratch: _Scratch, kind: str, command: Sequence[str], **place: Any) -> str:
+    """Run the command in a container of its own, which is removed; return what it wrote.
+
+    kind: the end of the container's name. place: what the engine gives it besides.
+    """
     made = scratch.engine.containers.create(
         scratch.engine.api.inspect_container(scratch.name)["Image"],
-        with_movable_clock(["python", "-m", TRY_CLOCK, f"{DATA_FOLDER}/{OFFSET}"]),
-        name=name,
+        list(command),
+        name=f"{scratch.name}-{kind}",
         labels=scratch.run.as_labels(kind="scratch"),
         network_mode="none",
         init=True,
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        volumes=volumes,
+        **place,
     )
     try:
         made.start()
-        code, said = made.wait(timeout=STARTS_WITHIN_S)["StatusCode"], made.logs()
+        code, logs = made.wait(timeout=STARTS_WITHIN_S)["StatusCode"], made.logs()
     finally:
         made.remove(v=True, force=True)
+    said = logs.decode(errors="replace")
     if code:
-        raise _Fails(said.decode(errors="replace").strip().rpartition("\n")[2])
+        raise _Fails(_last_line(said))
+    return said
+
+
+def _last_line(said: str) -> str:
+    return said.strip().rpartition("\n")[2]
 
 
 def _join(scratch: _Scratch) -> None:

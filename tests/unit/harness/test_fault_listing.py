@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from requests.exceptions import ReadTimeout
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
-from highwater.errors import HarnessError
+from highwater.errors import ClusterStartFailed, HarnessError
+from highwater.faults import capabilities
 from highwater.faults.capabilities import Capabilities, Tried, probe, why_unsupported
 from highwater.faults.done import NotDone
 from highwater.faults.kind import Kind
@@ -56,6 +59,58 @@ def test_a_kind_is_unsupported_where_a_means_that_it_needs_does_not_work() -> No
 
 def test_each_means_is_described() -> None:
     assert set(DOES) == set(Means)
+
+
+class Made:
+    """A container of a trial: it ends with this code, or raises the error."""
+
+    def __init__(self, ends: int | Exception, said: bytes = b"") -> None:
+        self.ends, self.said, self.is_removed = ends, said, False
+
+    def start(self) -> None: ...
+
+    def wait(self, timeout: float) -> dict[str, int]:
+        if isinstance(self.ends, Exception):
+            raise self.ends
+        return {"StatusCode": self.ends}
+
+    def logs(self) -> bytes:
+        return self.said
+
+    def remove(self, **_: bool) -> None:
+        self.is_removed = True
+
+
+LACKS = ClusterStartFailed("no library that moves clocks: no such file")
+
+
+@pytest.mark.parametrize(
+    ("library", "made", "why_not"),
+    [
+        (None, Made(0), ""),
+        (None, Made(1, b"one\na wait of 0.05 s took 9 s\n"), "a wait of 0.05 s took 9 s"),
+        (None, Made(ReadTimeout("it did not end")), "it did not end"),
+        (LACKS, Made(0), str(LACKS)),
+    ],
+)
+def test_a_trial_that_fails_in_any_way_says_how_and_leaves_no_container(
+    library: Exception | None, made: Made, why_not: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(*_: object) -> None:
+        if library is not None:
+            raise library
+
+    monkeypatch.setattr(capabilities, "make_clock_library", make)
+    run = SimpleNamespace(run_id="r", as_labels=lambda kind: {})
+    engine: Any = SimpleNamespace(
+        api=SimpleNamespace(inspect_container=lambda name: {"Image": "node"}),
+        containers=SimpleNamespace(create=lambda *_, **__: made),
+    )
+    scratch: Any = SimpleNamespace(engine=engine, run=run, name="scratch", say=print)
+    trial = capabilities._TRIALS[Means.MOVABLE_CLOCKS]
+    tried = capabilities._try(Means.MOVABLE_CLOCKS, trial, scratch)
+    assert tried.why_not == (f"{trial.failed}: {why_not}" if why_not else "")
+    assert made.is_removed == (library is None)
 
 
 @pytest.fixture
