@@ -34,6 +34,8 @@ from highwater_pipeline.watching.told import Told, ToldAlert
 
 TICK_S = 0.1
 WRONG = "wrong"
+ALIKE = 3
+"""So many alerts of one partition are told."""
 FIRST_FILES = {
     TOPOLOGY.name: {"brokers": 3, "controllers": 1, "session_timeout_ms": 6000},
     PLAN.name: {"title": "a made run", "seed": 1, "steps": []},
@@ -81,8 +83,12 @@ class _MadeRun:
                 self._write(sends, reads, time_ns)
                 if now_s - planted_s >= plant_every_s:
                     planted_s = now_s
-                    wrong = _event(time_ns, "poll", OperationType.OK, self._next - 1, WRONG)
-                    reads.write(encode(wrong) + b"\n")
+                    partition = 1 + len(self.planted_s) // ALIKE
+                    told = (
+                        _event(time_ns, "poll", OperationType.OK, self._next - 1, value, partition)
+                        for value in ("", WRONG)
+                    )
+                    reads.write(b"".join(encode(each) + b"\n" for each in told))
                     self.planted_s[self._next - 1] = time.monotonic()
 
     def _write(self, sends: BinaryIO, reads: BinaryIO, time_ns: int) -> None:
@@ -100,7 +106,12 @@ class _MadeRun:
 
 
 def _event(
-    time_ns: int, function: str, type_: OperationType, number: int, value: str = ""
+    time_ns: int,
+    function: str,
+    type_: OperationType,
+    number: int,
+    value: str = "",
+    partition: int = 0,
 ) -> HistoryEvent:
     return HistoryEvent(
         time_ns=time_ns,
@@ -109,7 +120,7 @@ def _event(
         process="p0" if function == "send" else "c0",
         function=function,
         topic="t",
-        partition=0,
+        partition=partition,
         value=value or f"p0-{number:06}" + "." * 80,
         offset=number if type_ is OperationType.OK else -1,
         tries=1,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from highwater_checker.verdict import Outcome
@@ -16,6 +17,7 @@ from highwater_pipeline.watching.growing import (
     STALE_AFTER_S,
     goes_on,
     runs_below,
+    shares,
     was_pruned,
     whole_lines,
 )
@@ -59,7 +61,49 @@ def test_a_file_is_read_up_to_the_end_of_a_whole_line(
     for block in (1, 2, 5, 64):
         monkeypatch.setattr(growing, "BLOCK_BYTES", block)
         run = run_of(tmp_path, "r", data)
-        assert whole_lines(run, {HISTORY: begin}, limit) == {HISTORY: end}
+        assert whole_lines({run: {HISTORY: begin}}, limit) == {run: {HISTORY: end}}
+
+
+@pytest.mark.parametrize(
+    ("behind", "limit", "found"),
+    [
+        ({}, 9, {}),
+        ({"a": 3, "b": 5}, 9, {"a": 3, "b": 5}),
+        ({"active": 100, "idle": 0, "done": 0}, 9, {"active": 9, "idle": 0, "done": 0}),
+        ({"a": 100, "b": 1, "c": 100}, 9, {"b": 1, "a": 4, "c": 4}),
+        ({"a": 100, "b": 100}, 1, {"a": 0, "b": 1}),
+    ],
+)
+def test_what_is_read_at_once_is_shared_by_those_files_that_have_something_to_read(
+    behind: dict[str, int], limit: int, found: dict[str, int]
+) -> None:
+    assert shares(behind, limit) == found
+
+
+def test_the_first_batch_of_many_files_is_bounded_too(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "r1")
+    for number in range(20):
+        write(run / "history" / f"c{number}.jsonl", b"line\n" * 100)
+    ends = whole_lines({run: {}}, 1_000)[run]
+    assert 0 < sum(ends.values()) <= 1_000 + 20 * len(b"line\n")
+
+
+@pytest.mark.parametrize("strange", ["folder", "pipe", "link to itself", "link to nothing"])
+def test_what_is_no_regular_file_is_not_read_and_hides_no_other(
+    strange: str, tmp_path: Path
+) -> None:
+    """A run's folder may come from anywhere."""
+    run = run_of(tmp_path, "r1", b"one\n")
+    path = run / "history" / "x.jsonl"
+    if strange == "folder":
+        path.mkdir()
+    elif strange == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("x.jsonl" if strange == "link to itself" else "nowhere")
+    end, rows = lines_between(tmp_path, {})
+    assert rows == [("r1", b"one")]
+    assert lines_between(tmp_path, end) == (end, [])
 
 
 # ---------------------------------------------------------------- which runs there are
@@ -73,6 +117,24 @@ def test_runs_are_found_below_a_folder_a_soaks_folder_or_are_the_folder(tmp_path
     for root in (soak, soak / "runs", run):
         assert list(runs_below(root)) == [run]
     assert not list(runs_below(tmp_path / "nowhere"))
+
+
+def test_a_run_goes_by_its_name_and_folders_of_others_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_of(tmp_path, "r1")
+    run_of(tmp_path / "runs", "r1")
+    second = run_of(tmp_path / "runs", "r2")
+    closed = run_of(tmp_path, "closed")
+    is_file = Path.is_file
+
+    def refusing(path: Path) -> bool:
+        if path.parent == closed:
+            raise PermissionError(path)
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refusing)
+    assert list(runs_below(tmp_path)) == [first, second]
 
 
 def test_a_run_goes_on_until_its_verdict_or_until_nothing_was_written_for_long(
@@ -177,6 +239,28 @@ def test_a_pruned_run_has_its_own_verdict_and_one_that_is_gone_has_none(tmp_path
     assert found == [ToldVerdict("r1", Outcome.FAIL, "", "fail", 0, "", was_pruned=True)]
 
 
+def test_a_document_that_is_a_folder_is_left_to_the_batch_job(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "r1", has_ended=True)
+    (run / "promises.json").mkdir()
+    staged = handing_over._stage(run, tmp_path / "staging")
+    assert (staged / "promises.json").is_dir()
+
+
+def test_a_run_that_may_not_be_read_is_unknown_and_keeps_no_other_from_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_of(tmp_path, name, has_ended=True) for name in ("r1", "r2")]
+    write(runs[1] / "sums.json", b"{}")
+
+    def refusing(source: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(source))
+
+    monkeypatch.setattr(handing_over, "_link", refusing)
+    found = handing_over.hand_over(None, runs[:1], tmp_path / "tables", tmp_path / "staging")
+    assert [(each.run, each.outcome) for each in found] == [("r1", Outcome.UNKNOWN)]
+    assert "Permission denied" in found[0].reasons
+
+
 # ---------------------------------------------------------------- what was told
 
 
@@ -198,6 +282,32 @@ def test_what_comes_again_is_told_once_also_after_a_kill(tmp_path: Path) -> None
     assert again.has_verdict("r2")
     assert not again.has_verdict("r3")
     assert Ledger(path).all == (ALERT, PASS, FAIL)
+
+
+def test_a_finding_in_other_words_is_told_once(tmp_path: Path) -> None:
+    """Its words name what else is known, which changes; of looks they tell findings apart."""
+    ledger = Ledger(tmp_path / "told.jsonl")
+    first = replace(ALERT, offset=3, operation="p0's send 3", message="below 10")
+    assert ledger.add([first, replace(first, message="below 20")]) == [first]
+    other = replace(ALERT, message="two leaders of epoch 5")
+    assert ledger.add([ALERT, other]) == [ALERT, other]
+
+
+def test_a_line_that_could_not_be_written_leaves_nothing_and_is_told_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "told.jsonl")
+    ledger.add([PASS])
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.add([FAIL])
+    assert Ledger(tmp_path / "told.jsonl").all == (PASS,)
+    assert ledger.add([FAIL]) == [FAIL]
 
 
 @pytest.mark.parametrize(

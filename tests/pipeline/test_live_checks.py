@@ -112,6 +112,33 @@ def test_with_little_room_alerts_are_fewer_and_never_others(
         assert shown(alerts(chunks)) <= judged(events)
 
 
+def test_a_send_is_alerted_once_whichever_record_above_it_is_known_by_then() -> None:
+    """The finding's words name the highest one that is known; lines of another file come later."""
+    above, higher, below = (
+        lines_of(send("p0", 0, "a", 10, at_ns=(1, 2))),
+        lines_of(send("p3", 0, "b", 20, at_ns=(1, 2))),
+        lines_of(send("p4", 0, "c", 5, at_ns=(3, 4))),
+    )
+    found = alerts([[*above, *below], higher])
+    assert [(each.invariant, each.operation) for each in found] == [
+        ("realtime-send", "p4's send 0")
+    ]
+    (other,) = alerts([[*above, *higher, *below]])
+    assert str(other) != str(found[0]), "its words differ"
+
+
+def test_what_is_kept_is_bounded_with_more_partitions_than_offsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live_checks, "OFFSETS_KEPT", 2)
+    state = RunState(KNOWN)
+    events = [
+        replace(read("c0", offset, "a"), partition=p) for p in range(5) for offset in range(9)
+    ]
+    take(state, lines_of(events))
+    assert [len(told) for told in state.told.values()] == [1] * 5
+
+
 TWO_AT_ONE_OFFSET = [*send("p0", 0, "a", 3), read("c0", 3, "b")]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -72,24 +75,29 @@ def test_planted_evidence_is_alerted_while_runs_go_on_once_each_over_a_restart(
     monkeypatch.setattr(stream, "hand_over", by_tables_of_none)
     root = tmp_path / "runs"
     run = running(root, "r1", [*send("p0", 0, "a", 3), *send("p0", 1, "b", 4)])
-    vanishing = running(root, "r2", send("p0", 0, "a", 3))
+    of_no_column = [replace(read("c0", 3, value), partition=3_000_000_000) for value in "ab"]
+    vanishing = running(root, "r2", of_no_column)
+    os.mkfifo(vanishing / "history" / "x.jsonl")
     torn = append(run, [read("c0", 3, "x"), read("c0", 4, "y")], torn=5)
     told: list[Told] = []
     with watching(spark, root, told) as watch:
         watch.process_all()
-        first = list(told)
+        first, wide = sorted(told, key=lambda each: each.run)
         shutil.rmtree(vanishing)
-    (alert,) = first
-    assert isinstance(alert, ToldAlert)
-    assert (alert.run, alert.invariant, alert.offset) == ("r1", "inconsistent-offsets", 3)
-    assert (alert.operation, alert.file) == ("p0's send 0", "history/p0.jsonl")
+    assert isinstance(first, ToldAlert)
+    assert (first.run, first.invariant, first.offset) == ("r1", "inconsistent-offsets", 3)
+    assert (first.operation, first.file) == ("p0's send 0", "history/p0.jsonl")
+    assert isinstance(wide, ToldAlert)
+    assert (wide.run, wide.partition) == ("r2", 3_000_000_000)
 
     with (run / "history" / "c0.jsonl").open("ab") as file:
         file.write(torn)
     with watching(spark, root, told) as watch:
         watch.process_all()
-        assert watch.idle_s() >= 0
-        second = told[1:]
+        quiet_since_s = time.monotonic()
+        assert watch.idle_s() <= time.monotonic() - quiet_since_s + stream.LOOK_EVERY_S
+        assert watch.untold() == 0
+        second = told[2:]
         write(run / "verdict.json", VERDICT)
         append(run, [read("c0", 4, "z")])
         watch.process_all()
@@ -97,7 +105,7 @@ def test_planted_evidence_is_alerted_while_runs_go_on_once_each_over_a_restart(
         ("r1", 4)
     ]
     # The verdict is told of all that came after it was written.
-    assert told[2:] == [ToldVerdict("r1", Outcome.UNKNOWN, "", "", 0, "")]
+    assert told[3:] == [ToldVerdict("r1", Outcome.UNKNOWN, "", "", 0, "")]
     assert watch.ledger.all == tuple(told)
 
 
@@ -116,6 +124,8 @@ def test_a_verdict_that_failed_is_told_by_the_next_watch(
             with pytest.raises(WatchFailed, match="the disk is gone"):
                 asked()
     assert not told
+    with pytest.raises(WatchFailed, match="the disk is gone"):
+        watch.untold()
 
     monkeypatch.setattr(stream, "hand_over", by_tables_of_none)
     with watching(spark, root, told) as watch:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from pyspark.errors import PySparkException
 
 from highwater.errors import HarnessError
 from highwater.output import RESULTS, STYLES, printable, say
-from highwater_checker.finding import Finding
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_pipeline.java import NoSpark
 from highwater_pipeline.locking import InUse, writing
@@ -57,6 +58,8 @@ def watch_runs(
     if not root.is_dir():
         raise HarnessError(f"{root} is no folder: name one where runs are, or come")
     root = root.resolve()
+    if text_of(root) != str(root):
+        raise HarnessError(f"{text_of(root)}: a folder whose name is no UTF-8 cannot be watched")
     folder = (checkpoint or WATCHES / _name_of(root)).resolve()
     try:
         with writing(folder):
@@ -70,14 +73,22 @@ def watch_runs(
                     watching.stop(AT_ONCE_S)
                     raise
                 watching.stop()
-    except (NoSpark, WatchFailed) as error:
+                untold = watching.untold()
+    except (NoSpark, WatchFailed, OSError) as error:
         raise HarnessError(str(error)) from error
+    except PySparkException as error:
+        raise HarnessError(f"Spark: {str(error).strip().partition(chr(10))[0]}") from error
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{folder} has a damaged file: {error}; take another one") from error
     except OtherWatch as error:
         raise HarnessError(f"{error}: take another --checkpoint") from error
     except InUse as error:
         raise HarnessError(f"{error}: wait until it has ended") from error
     told = watching.ledger.all
     outcome = outcome_of(told)
+    if untold:
+        say(f"{untold} runs have ended and have no verdict yet: the same command goes on with them")
+        outcome = outcome if outcome is Outcome.FAIL else Outcome.UNKNOWN
     if not as_json:
         _print_summary(told, outcome)
     return EXIT_CODES[outcome]
@@ -127,16 +138,7 @@ class _Printer:
 def in_a_line(told: Told) -> tuple[str, Outcome]:
     """Return an alert or a verdict as text, and the outcome in whose colour it is shown."""
     if isinstance(told, ToldAlert):
-        finding = Finding(
-            told.invariant,
-            told.message,
-            told.topic,
-            told.partition,
-            told.offset,
-            told.broker,
-            told.operation,
-        )
-        return f"alert {told.run} at {told.time_s:g} s: {finding}", Outcome.FAIL
+        return f"alert {told.run} at {told.time_s:g} s: {told.finding}", Outcome.FAIL
     reasons = told.reasons[:_REASON_CHARACTERS]
     what = [reasons] if reasons and told.outcome is not Outcome.PASS else []
     if told.was_pruned:

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import (
     BinaryType,
-    IntegerType,
     LongType,
     StringType,
     StructField,
@@ -33,16 +32,18 @@ ALERT_ROWS = StructType(
         StructField("run_id", StringType()),
         StructField("invariant", StringType()),
         StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
+        StructField("partition", LongType()),
         StructField("offset", LongType()),
-        StructField("broker", IntegerType()),
+        StructField("broker", LongType()),
         StructField("operation", StringType()),
         StructField("message", StringType()),
         StructField("time_ns", LongType()),
         StructField("file", StringType()),
     ]
 )
-"""One row an alert: its finding as in FINDINGS, and the line that shows it. No order."""
+"""One row an alert: its finding as in FINDINGS, and the line that shows it. No order.
+
+Partition and broker are as wide as in histories and looks, which may have any number."""
 _STATE = StructType([StructField("state", BinaryType())])
 
 

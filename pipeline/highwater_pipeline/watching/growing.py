@@ -1,17 +1,20 @@
 """Which runs below a folder go on, how far their files of lines are written, and which have ended.
 
 It reads names, sizes and line ends. A folder or a file that vanishes meanwhile is one that is not
-there: a soak prunes the runs that passed, and people remove folders.
+there: a soak prunes the runs that passed, and people remove folders. So is one that is no regular
+file, or cannot be read: a run's verdict tells of it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import PROMISES
-from highwater_checker.run_folder.files import text_of
+from highwater_checker.run_folder.files import may_be_there, open_regular, text_of
 
 SUMS = "sums.json"
 """In a run's folder from which a soak has removed the evidence."""
@@ -20,8 +23,6 @@ STALE_AFTER_S = 600.0
 BLOCK_BYTES = 64 * 1024
 
 _MARKS = (names.TOPOLOGY, names.PLAN, PROMISES.name, names.VERDICT, names.LOOKS)
-_GONE = (FileNotFoundError, NotADirectoryError, PermissionError)
-
 Written = Mapping[str, int]
 """A file's path in its run's folder, to the number of its bytes."""
 
@@ -29,26 +30,30 @@ Written = Mapping[str, int]
 def runs_below(root: Path) -> Iterator[Path]:
     """Yield the run folders: `root` itself, or those in it or in its folder runs/, by name.
 
-    Links are left out: `runs/latest` is a run that is there under its own name.
+    Links are left out: `runs/latest` is a run that is there under its own name. A run goes by its
+    name: of two of one name the first counts.
     """
     if _is_run(root):
         yield root
         return
+    known: set[str] = set()
     for folder in (root, root / "runs"):
         for name in _entries(folder):
             path = folder / name
-            if text_of(name) == name and not path.is_symlink() and _is_run(path):
-                yield path
+            if name in known or text_of(name) != name or path.is_symlink() or not _is_run(path):
+                continue
+            known.add(name)
+            yield path
 
 
 def has_ended(run: Path) -> bool:
     """Return whether the run is over: its verdict is written last of all that it is made from."""
-    return (run / names.VERDICT).exists()
+    return may_be_there(run / names.VERDICT)
 
 
 def was_pruned(run: Path) -> bool:
     """Return whether evidence may be missing; the mark is there before anything is removed."""
-    return (run / SUMS).exists() or not run.exists()
+    return may_be_there(run / SUMS) or not may_be_there(run)
 
 
 def goes_on(run: Path, now_s: float) -> bool:
@@ -62,26 +67,46 @@ def goes_on(run: Path, now_s: float) -> bool:
     return max(times) > now_s - STALE_AFTER_S
 
 
-def whole_lines(run: Path, read: Written, limit_bytes: int) -> dict[str, int]:
-    """Return up to where each history, and the looks, consist of whole lines.
+def whole_lines(read: Mapping[Path, Written], limit_bytes: int) -> dict[Path, dict[str, int]]:
+    """Return up to where each history, and the looks, of each run consist of whole lines.
 
     A last line without an end is left out: its writer is at it, or was killed.
 
-    read: up to where the files were read; a file that became shorter stays where it was.
-    limit_bytes: at most so much further, but one line at least.
+    read: up to where the runs' files were read; a file that became shorter stays where it was.
+    limit_bytes: at most so much further, of all files together, but one line of each at least.
     """
-    found: dict[str, int] = {}
-    for file in _line_files(run):
-        begin = read.get(file, 0)
+    found: dict[Path, dict[str, int]] = {run: dict(files) for run, files in read.items()}
+    behind = {
+        (run, file): max(0, _size(run / file) - files.get(file, 0))
+        for run, files in read.items()
+        for file in _line_files(run)
+    }
+    for (run, file), share in shares(behind, limit_bytes).items():
         try:
-            found[file] = _last_line_end(run / file, begin, limit_bytes)
-        except _GONE:
+            end = _last_line_end(run / file, read[run].get(file, 0), share)
+        except OSError:
             continue
+        found[run][file] = end
+    return found
+
+
+_File = TypeVar("_File")
+
+
+def shares(behind: Mapping[_File, int], limit_bytes: int) -> dict[_File, int]:
+    """Return how many bytes of each file are read next: all, if there is room.
+
+    Else files with little to read are read whole, and the others get equal shares.
+    """
+    left, found = limit_bytes, {}
+    for number, (file, wanted) in enumerate(sorted(behind.items(), key=lambda each: each[1])):
+        found[file] = min(wanted, left // (len(behind) - number))
+        left -= found[file]
     return found
 
 
 def _line_files(run: Path) -> Iterator[str]:
-    if (run / names.LOOKS).is_file():
+    if _is_file(run / names.LOOKS):
         yield names.LOOKS
     for name in _entries(run / names.HISTORY):
         if name.endswith(".jsonl") and not name.startswith(".") and text_of(name) == name:
@@ -93,10 +118,9 @@ def _last_line_end(path: Path, begin: int, limit_bytes: int) -> int:
 
     A line that is longer than the limit is taken as a whole.
     """
-    size = path.stat().st_size
-    end = min(size, begin + limit_bytes)
-    with path.open("rb") as file:
-        block_end = end
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        block_end = end = min(size, begin + limit_bytes)
         while block_end > begin:
             block_begin = max(begin, block_end - BLOCK_BYTES)
             file.seek(block_begin)
@@ -114,7 +138,21 @@ def _last_line_end(path: Path, begin: int, limit_bytes: int) -> int:
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / mark).is_file() for mark in _MARKS)
+    return any(_is_file(folder / mark) for mark in _MARKS)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder of somebody else
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _entries(folder: Path) -> list[str]:

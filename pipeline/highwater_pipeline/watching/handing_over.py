@@ -52,12 +52,15 @@ def hand_over(
     shutil.rmtree(staging, ignore_errors=True)
     try:
         staged, pruned = [], []
+        found = []
         for folder in folders:
             try:
                 staged.append(_stage(folder, staging))
             except _Gone:
                 pruned.append(folder)
-        found = _judged(spark, staged, store) if staged else []
+            except PermissionError as error:
+                found.append(_unknown(folder.name, f"it cannot be read: {error}"))
+        found += _judged(spark, staged, store) if staged else []
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return [*found, *(_recorded(folder) for folder in pruned if folder.exists())]
@@ -73,6 +76,9 @@ def _stage(folder: Path, staging: Path) -> Path:
     target.mkdir(parents=True)
     try:
         for name in _FILES:
+            if (folder / name).is_dir():  # the batch job says what is wrong with it
+                (target / name).mkdir()
+                continue
             with suppress(FileNotFoundError):
                 _link(folder / name, target / name)
         for name in _FOLDERS:

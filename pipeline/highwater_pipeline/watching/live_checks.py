@@ -119,7 +119,7 @@ class RunState:
     told: by partition, the digest of the value that was told at an offset.
     leaders: by partition and topic's id, the first leader seen in each leader epoch.
     ids: of topics, by name; "" of one that had two.
-    told_alerts: the alerts so far, in words, by invariant and partition.
+    told_alerts: the keys of the alerts so far, by invariant and partition.
     """
 
     known: Known | None = None
@@ -174,10 +174,18 @@ def _is_new(state: RunState, finding: Finding) -> bool:
     place = f"{finding.invariant} {finding.topic}-{finding.partition}"
     alike = state.told_alerts.setdefault(place, [])
     has_room = len(alike) < ALIKE_MAX and sum(map(len, state.told_alerts.values())) < ALERTS_MAX
-    if not has_room or str(finding) in alike:
+    if not has_room or key_of(finding) in alike:
         return False
-    alike.append(str(finding))
+    alike.append(key_of(finding))
     return True
+
+
+def key_of(finding: Finding) -> str:
+    """Return what tells a finding of the run from the others of its invariant and partition.
+
+    Of an operation it is the operation: the words of one finding change with what is known.
+    """
+    return f"{finding.offset} {finding.operation}" if finding.operation else str(finding)
 
 
 # ---------------------------------------------------------------- looks
@@ -342,7 +350,7 @@ def _of_order(
 def _forget(state: RunState) -> None:
     """Drop what is over the bounds: the oldest, which is told least of from now on."""
     if state.told:
-        most = OFFSETS_KEPT // len(state.told)
+        most = max(1, OFFSETS_KEPT // len(state.told))
         for place, told in state.told.items():
             if len(told) > most + most // 4:
                 kept = sorted(told)[-most:]

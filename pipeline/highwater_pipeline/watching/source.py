@@ -19,12 +19,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from highwater_checker.run_folder.files import open_regular
 from highwater_pipeline.ingest.decoding import Row, in_batches
 from highwater_pipeline.watching.growing import goes_on, runs_below, whole_lines
 
 LINES = "highwater_lines"
-BATCH_BYTES = 4 * 1024 * 1024
-"""About as much of all files is read at once: a run that is long behind is read in parts."""
+BATCH_BYTES = 16 * 1024 * 1024
+"""So much of all files is read at once: a run that is long behind is read in parts."""
 TASKS = 2
 PATH = "path"
 """The option that names the folder of runs."""
@@ -88,13 +89,8 @@ class _LineReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         now_s = time.time()
         running = [run for run in runs_below(self._root) if goes_on(run, now_s)]
-        limit_bytes = BATCH_BYTES // max(1, len(running))
-        found: dict[str, Any] = {}
-        for run in running:
-            read = start.get(str(run), {})
-            each = limit_bytes // max(1, len(read))
-            found[str(run)] = {**read, **whole_lines(run, read, each)}
-        return found
+        read = {run: start.get(str(run), {}) for run in running}
+        return {str(run): files for run, files in whole_lines(read, BATCH_BYTES).items()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         stretches = [
@@ -129,7 +125,7 @@ def _rows(stretch: _Stretch) -> Iterator[Row]:
 def _read(path: Path, start: int, end: int) -> bytes:
     """Return the bytes of a stretch; none of a file that is gone by now."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(start)
             return file.read(end - start)
     except OSError:

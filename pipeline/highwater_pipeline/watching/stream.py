@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,10 +33,13 @@ BATCHES_KEPT = "10"
 """Of the query's offsets and states, for a restart: Spark keeps 100 by default."""
 LEAVE_WITHIN_S = 600.0
 BEGIN_WITHIN_S = 300.0
+STOPS_WITHIN_S = 60
 _SLOW_START = "failed to connect back"
 """Of the error of a query whose Python did not start within ten seconds: a limit of Spark's, which
 no setting changes. On a machine with much other work it takes longer at times."""
 _BEGINS = "Initializing"
+_WAITS = "Waiting for next trigger"
+"""Of the status of a query that has looked for lines once."""
 _IN_WATCH = "watch.json"
 
 
@@ -84,10 +88,11 @@ class Watching:
         self._turn = threading.Condition()
         """Of all that follows."""
         self._running = 0
-        self._touched_s = time.monotonic()
         self._is_stopping = False
         self._failure: Exception | None = None
+        self._has_looked = False
         self._query = self._started()
+        self._touched_s = time.monotonic()
         self._judge = threading.Thread(target=self._hand_over_all, name="verdicts", daemon=True)
         self._judge.start()
 
@@ -98,9 +103,10 @@ class Watching:
             WatchFailed: it has ended with an error.
         """
         self._check()
-        has_data = self._query.status["isDataAvailable"]
+        status = self._query.status
+        self._has_looked = self._has_looked or status["message"] == _WAITS
         with self._turn:
-            if self._running or has_data:
+            if self._running or status["isDataAvailable"] or not self._has_looked:
                 self._touched_s = time.monotonic()
             return time.monotonic() - self._touched_s
 
@@ -121,18 +127,33 @@ class Watching:
 
         What is not told is told by the next watch of the folder.
         """
+        self._failure = self._reason()
         with self._turn:
             self._is_stopping = True
             self._turn.notify_all()
             self._turn.wait_for(lambda: not self._running, within_s)
-        self._query.stop()
+        try:
+            self._query.stop()
+        except PySparkException as error:  # it did not end within STOPS_WITHIN_S
+            self._failure = self._failure or error
         self._judge.join(LOOK_EVERY_S)
+
+    def untold(self) -> int:
+        """Return how many runs had ended and have no verdict, after `stop`.
+
+        Raises:
+            WatchFailed: the watch had failed, or has while it ended.
+        """
+        if self._failure is not None:
+            raise _as_failed(self._failure)
+        return len(self._ended_untold())
 
     # ------------------------------------------------------------ alerts
 
     def _started(self) -> StreamingQuery:
         """Return the query of alerts, begun; it may have ended with an error since."""
         self._spark.conf.set("spark.sql.streaming.minBatchesToRetain", BATCHES_KEPT)
+        self._spark.conf.set("spark.sql.streaming.stopTimeout", f"{STOPS_WITHIN_S}s")
         writer = (
             alerts_of(self._spark, self._root)
             .writeStream.foreachBatch(self._tell_alerts)
@@ -143,6 +164,8 @@ class Watching:
         while True:
             query = writer.start()
             while query.isActive and query.status["message"].startswith(_BEGINS):
+                if time.monotonic() > until_s:
+                    break
                 time.sleep(LOOK_EVERY_S / 10)
             is_slow = not query.isActive and _SLOW_START in str(query.exception())
             if not is_slow or time.monotonic() > until_s:
@@ -182,7 +205,10 @@ class Watching:
                         self._tell_new([*found])
             except _Stopping:
                 return
-            except Exception:  # noqa: BLE001 - kept by _at_work, and raised to who asks next
+            except Exception as error:  # noqa: BLE001 - kept, and raised to who asks next
+                with self._turn:
+                    self._failure = self._failure or error
+                    self._turn.notify_all()
                 return
             with self._turn:
                 if not new:
@@ -192,8 +218,11 @@ class Watching:
 
     def _new_ended(self) -> list[Path]:
         """Return the next runs that have ended without a verdict told; a few at a time."""
+        return self._ended_untold()[:ENDED_AT_ONCE]
+
+    def _ended_untold(self) -> list[Path]:
         ended = (run for run in runs_below(self._root) if not self.ledger.has_verdict(run.name))
-        return [run for run in ended if has_ended(run)][:ENDED_AT_ONCE]
+        return [run for run in ended if has_ended(run)]
 
     # ------------------------------------------------------------ both
 
@@ -219,12 +248,22 @@ class Watching:
                 self._turn.notify_all()
 
     def _check(self) -> None:
-        error = self._failure
-        if error is None and not self._query.isActive:
-            error = self._query.exception() or WatchFailed("the query has ended")
+        error = self._reason()
         if error is not None:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise WatchFailed(lines[0]) from error
+            raise _as_failed(error)
+
+    def _reason(self) -> Exception | None:
+        """Return why the watch has failed, None if it has not."""
+        if self._failure is None and not self._query.isActive:
+            return self._query.exception() or WatchFailed("the query has ended")
+        return self._failure
+
+
+def _as_failed(error: Exception) -> WatchFailed:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    failed = WatchFailed(lines[0])
+    failed.__cause__ = error
+    return failed
 
 
 def _claim(folder: Path, root: Path) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from highwater_checker.finding import Finding
 from highwater_checker.verdict import Outcome
+from highwater_pipeline.watching.live_checks import key_of
 
 Place = tuple[object, ...]
 
@@ -34,10 +36,19 @@ class ToldAlert(msgspec.Struct, frozen=True, tag="alert", tag_field="kind"):
 
     @property
     def key(self) -> Place:
-        return (
-            "alert", self.run, self.invariant, self.topic, self.partition, self.offset,
-            self.broker, self.operation, self.message,
-        )  # fmt: skip
+        return ("alert", self.run, self.invariant, self.topic, self.partition, key_of(self.finding))
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(
+            self.invariant,
+            self.message,
+            self.topic,
+            self.partition,
+            self.offset,
+            self.broker,
+            self.operation,
+        )
 
 
 class ToldVerdict(msgspec.Struct, frozen=True, tag="verdict", tag_field="kind"):
@@ -68,7 +79,12 @@ class Ledger:
     """The file with a line for each. Several threads may add to it."""
 
     def __init__(self, path: Path) -> None:
-        """Read what was told before; a last line that was not finished is taken away."""
+        """Read what was told before; a last line that was not finished is taken away.
+
+        Raises:
+            DecodeError: another line is damaged.
+            OSError: the file cannot be read.
+        """
         self._path = path
         self._lock = threading.Lock()
         data = path.read_bytes() if path.exists() else b""
@@ -87,17 +103,34 @@ class Ledger:
             return ("verdict", run) in self._told
 
     def add(self, told: Iterable[Told]) -> list[Told]:
-        """Return those that are new, once they are on the disk, in their order."""
+        """Return those that are new, once they are on the disk, in their order.
+
+        Raises:
+            OSError: they could not be written; nothing of them stays.
+        """
         with self._lock:
-            new = {each.key: each for each in told if each.key not in self._told}
+            new: dict[Place, Told] = {}
+            for each in told:
+                if each.key not in self._told:
+                    new.setdefault(each.key, each)
             if new:
                 lines = b"".join(msgspec.json.encode(each) + b"\n" for each in new.values())
-                with self._path.open("ab") as file:
-                    file.write(lines)
-                    file.flush()
-                    os.fsync(file.fileno())
+                _append(self._path, lines)
                 self._told |= new
             return list(new.values())
+
+
+def _append(path: Path, lines: bytes) -> None:
+    """Append the lines and sync them, or leave the file as it was: a torn line would be joined."""
+    with path.open("ab", buffering=0) as file:
+        size, left = file.seek(0, os.SEEK_END), memoryview(lines)
+        try:
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def outcome_of(told: Iterable[Told]) -> Outcome:
