@@ -29,7 +29,7 @@ from bench.pipeline.seven import SEVEN
 from bench.report import replace_between
 from highwater.output import say
 from highwater_pipeline.checks.registry import CHECKS
-from highwater_pipeline.tables import SMALL_BYTES
+from highwater_pipeline.reading import SMALL_BYTES
 
 BEGIN_MARK = "<!-- bench pipeline: begin -->"
 END_MARK = "<!-- bench pipeline: end -->"

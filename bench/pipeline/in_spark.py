@@ -17,8 +17,9 @@ from highwater_pipeline.checks.findings import Check
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.judging import judge
 from highwater_pipeline.metrics.sends import latencies
+from highwater_pipeline.reading import read_tables
 from highwater_pipeline.session import spark_session
-from highwater_pipeline.tables import Tables, read_tables
+from highwater_pipeline.tables import Tables
 
 MEMORY = "4g"
 IN_SPARK = frozenset({LATENCIES, *(check.name for check in CHECKS.values())})

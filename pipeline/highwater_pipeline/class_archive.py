@@ -16,8 +16,9 @@ from pathlib import Path
 from highwater_pipeline.analysis import analyse
 from highwater_pipeline.ingest.store import write
 from highwater_pipeline.java import NoJava, archive_path, check_java
+from highwater_pipeline.reading import read_tables
 from highwater_pipeline.session import spark_session
-from highwater_pipeline.tables import RUNS, read_tables
+from highwater_pipeline.tables import RUNS
 
 _LOAD = "--load"
 _RECORD_WITHIN_S = 600

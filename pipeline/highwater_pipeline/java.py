@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
@@ -23,6 +24,17 @@ class NoSpark(Exception):
 
 class NoJava(NoSpark):
     """No Java that Spark can run on."""
+
+
+def lacks_spark() -> str | None:
+    """Return why Spark is not to be had here, None where it is."""
+    if find_spec("pyspark.core") is None:
+        return "Spark is not installed: `make setup-pipeline`, or install highwater[pipeline]"
+    try:
+        check_java()
+    except NoJava as error:
+        return str(error)
+    return None
 
 
 def check_java() -> str:

@@ -7,15 +7,11 @@ A new column comes last and may be null: files that were written before it read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import dataset
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -390,10 +386,12 @@ class Tables:
     """The tables for checks and metrics, by name, each with its declared columns.
 
     by_ranges: records are compared by sums of ranges before any is looked at (checks/ranges.py).
+    are_small: all values of a column fit in one row, so that figures need no approximation.
     """
 
     frames: Mapping[str, DataFrame]
     by_ranges: bool = True
+    are_small: bool = False
 
     def __getitem__(self, table: Table) -> DataFrame:
         return self.frames[table.name]
@@ -402,85 +400,10 @@ class Tables:
         """Return the tables with the rows of these runs only."""
         wanted = sorted(run_ids)
         return Tables(
-            {name: _of_runs(frame, wanted) for name, frame in self.frames.items()},
+            {
+                name: frame.where(frame["run_id"].isin(wanted))
+                for name, frame in self.frames.items()
+            },
             self.by_ranges,
+            self.are_small,
         )
-
-
-RANGES_FROM_BYTES = 24 * 1024 * 1024
-"""Of the files of RECORDS, from which on ranges are compared: 3 million records, about. A query of
-fewer is sooner run than planned."""
-SMALL_BYTES = 64 * 1024 * 1024
-"""Of files of runs, up to which their tables are small."""
-
-
-def read_tables(
-    spark: SparkSession,
-    store: Path,
-    run_ids: Iterable[str] | None = None,
-    *,
-    are_small: bool = False,
-) -> Tables:
-    """Return the store's tables, or their rows of some runs; a table without files is empty.
-
-    are_small: this process reads the files, and each table is in memory as one partition. Joins and
-        groups need no shuffle then, which would take most of the time for small tables; and Spark
-        takes some 20 ms a file, of which each run has dozens.
-    """
-    sizes = (file.stat().st_size for file in (store / RECORDS.name).glob("**/*.parquet"))
-    by_ranges = sum(sizes) >= RANGES_FROM_BYTES
-    if are_small:
-        wanted = None if run_ids is None else sorted(run_ids)
-        frames = {table.name: _read_small(spark, store, table, wanted) for table in TABLES}
-        return Tables(
-            {name: frame.coalesce(1).cache() for name, frame in frames.items()}, by_ranges
-        )
-    tables = Tables({table.name: read_table(spark, store, table) for table in TABLES}, by_ranges)
-    return tables if run_ids is None else tables.of_runs(run_ids)
-
-
-def read_table(spark: SparkSession, store: Path, table: Table) -> DataFrame:
-    """Return the store's rows of a table; an empty frame if it has no files."""
-    folder = store / table.name
-    if not any(folder.glob("**/*.parquet")):
-        return spark.createDataFrame([], table.schema)
-    frame = spark.read.schema(table.schema).parquet(str(folder))
-    return frame.select(*table.columns)
-
-
-def _read_small(
-    spark: SparkSession, store: Path, table: Table, run_ids: Sequence[str] | None
-) -> DataFrame:
-    """Return a table that this process has read; one of an unknown version is left to Spark.
-
-    Spark reads it when its rows are asked for: then the store's version has been looked at.
-    """
-    try:
-        return spark.createDataFrame(_read_here(store, table, run_ids), table.schema)
-    except pa.ArrowException:
-        frame = read_table(spark, store, table)
-        return frame if run_ids is None else _of_runs(frame, run_ids)
-
-
-def _of_runs(frame: DataFrame, run_ids: Sequence[str]) -> DataFrame:
-    return frame.where(frame["run_id"].isin(list(run_ids)))
-
-
-def _read_here(store: Path, table: Table, run_ids: Sequence[str] | None) -> pa.Table:
-    """Return the store's rows of a table, or of it those of some runs, as read_table has them."""
-    schema = to_arrow_schema(table.schema)
-    folder = store / table.name
-    if not any(folder.glob("**/*.parquet")):
-        return schema.empty_table()
-    names = pa.schema([schema.field(name) for name in table.partitioned_by])
-    rows = dataset.dataset(
-        folder,
-        schema,
-        format="parquet",
-        partitioning=dataset.HivePartitioning(names, segment_encoding="uri"),
-    )
-    wanted = None
-    if run_ids is not None:
-        wanted = dataset.field("run_id").isin(pa.array(run_ids, pa.string()))
-    found = rows.to_table(list(table.columns), filter=wanted)
-    return found if found.num_rows else schema.empty_table()

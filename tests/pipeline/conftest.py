@@ -25,6 +25,12 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
+@pytest.fixture(scope="session")
+def scratch() -> Path | None:
+    """Give what read_tables gets: Spark needs none (tests.pipeline.on_the_local_engine)."""
+    return None
+
+
 ITEM_WITHIN_S = 3_600
 """Spark compiles hundreds of small stages: minutes of a core. Where other tests and another process
 have the cores as well, one analysis of all runs has taken more than a quarter of an hour."""

@@ -70,7 +70,8 @@ def tables_from_rows(spark: SparkSession, given: Mapping[Table, Rows]) -> Tables
             .cache()
             for table in TABLES
             for rows in (by_name.get(table.name, ()),)
-        }
+        },
+        are_small=True,
     )
 
 
@@ -195,7 +196,8 @@ def tables_from_arrow(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Ta
     """Return the tables of arrow_tables as Spark's."""
     schemas = {table.name: table.schema for table in TABLES}
     return Tables(
-        {name: spark.createDataFrame(rows, schemas[name]) for name, rows in tables.items()}
+        {name: spark.createDataFrame(rows, schemas[name]) for name, rows in tables.items()},
+        are_small=True,
     )
 
 

@@ -32,6 +32,7 @@ from highwater_pipeline.ingest.documents import REASONS_MAX
 from highwater_pipeline.ingest.inventory import NOT_FINISHED, UNEXPECTED
 from highwater_pipeline.ingest.lines import TORN
 from highwater_pipeline.ingest.replica_logs import NOT_COPIED
+from highwater_pipeline.reading import read_tables
 from highwater_pipeline.tables import (
     DATA_VERSION,
     EVENTS,
@@ -47,7 +48,6 @@ from highwater_pipeline.tables import (
     RUNS,
     TABLES,
     Table,
-    read_tables,
     runs_of_other_versions,
 )
 from tests.pipeline.frames import Run, arrow_tables

@@ -6,13 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from highwater_pipeline.tables import (
-    DATA_VERSION,
-    RUNS,
-    TABLES,
-    read_tables,
-    runs_of_other_versions,
-)
+from highwater_pipeline.reading import read_tables
+from highwater_pipeline.tables import DATA_VERSION, RUNS, TABLES, runs_of_other_versions
 from tests.pipeline.frames import tables_from_rows
 
 

@@ -27,8 +27,9 @@ from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.checks.unproven import unproven
 from highwater_pipeline.ingest import documents, ingest
+from highwater_pipeline.reading import read_tables
 from highwater_pipeline.tables import RUNS as RUNS_TABLE
-from highwater_pipeline.tables import Tables, read_tables
+from highwater_pipeline.tables import Tables
 from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.duck import query
 from tests.pipeline.frames import Run, arrow_tables
@@ -143,7 +144,9 @@ def judged_runs(tables: Tables) -> dict[str, Row]:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def tables(
+    spark: SparkSession, scratch: Path | None, tmp_path_factory: pytest.TempPathFactory
+) -> Tables:
     root = tmp_path_factory.mktemp("runs")
     folders = []
     for name, (change, _) in RUNS.items():
@@ -162,7 +165,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "JUDGED_MAX_BYTES", 0)
         ingest(None, [large], root / "store")
-    return read_tables(spark, root / "store", are_small=True)
+    return read_tables(spark, root / "store", are_small=True, scratch=scratch)
 
 
 def simulated_runs(root: Path) -> tuple[Path, Path, Path]:

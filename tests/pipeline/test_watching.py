@@ -18,7 +18,7 @@ from highwater_checker.history import HistoryEvent, encode
 from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import analyse
 from highwater_pipeline.ingest import ingest
-from highwater_pipeline.tables import read_tables
+from highwater_pipeline.reading import read_tables
 from highwater_pipeline.watching import stream
 from highwater_pipeline.watching.stream import OtherWatch, WatchFailed, Watching
 from highwater_pipeline.watching.told import Told, ToldAlert, ToldVerdict

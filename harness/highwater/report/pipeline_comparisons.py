@@ -19,6 +19,7 @@ from highwater.errors import HarnessError
 from highwater.report.pipeline_runs import bytes_below, with_runs_taken_in
 from highwater_checker.verdict import EXIT_CODES
 from highwater_pipeline.comparing.sides import COLUMNS, NoSuchValue, compare
+from highwater_pipeline.reading import SMALL_BYTES, read_tables
 from highwater_pipeline.report.comparisons import (
     TONES,
     lead_of_trend,
@@ -29,14 +30,7 @@ from highwater_pipeline.report.comparisons import (
 )
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.report.sections import shown_value
-from highwater_pipeline.tables import (
-    RUNS,
-    SMALL_BYTES,
-    Row,
-    Tables,
-    read_tables,
-    runs_of_other_versions,
-)
+from highwater_pipeline.tables import RUNS, Row, Tables, runs_of_other_versions
 from highwater_pipeline.trend import trend
 
 SMALL_STORE_BYTES = SMALL_BYTES // 8
@@ -113,9 +107,9 @@ def _stored_runs(folders: Sequence[Path], store: Path, master: str) -> Iterator[
         raise HarnessError(f"there are no runs in {store}: name their folders, or another --store")
     is_small = bytes_below([store, *folders]) <= SMALL_STORE_BYTES
     try:
-        with with_runs_taken_in(folders, store, master, is_small=is_small) as (spark, _, tell):
-            tell("runs are compared")
-            tables = read_tables(spark, store, are_small=is_small)
+        with with_runs_taken_in(folders, store, master, is_small=is_small) as taken:
+            taken.tell("runs are compared")
+            tables = read_tables(taken.spark, store, are_small=is_small)
             _check_data_version(tables, store)
             yield tables
     except NoSuchValue as error:

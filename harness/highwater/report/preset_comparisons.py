@@ -15,10 +15,10 @@ from highwater.report.pipeline_runs import with_runs_taken_in
 from highwater_pipeline.campaign.state import CannotGoOn, stored_settings
 from highwater_pipeline.campaign.tables import SCHEDULES
 from highwater_pipeline.comparing.presets import CannotCompare, PresetCosts, compare_presets
+from highwater_pipeline.reading import read_table
 from highwater_pipeline.report.pages import write_page
 from highwater_pipeline.report.presets import lead_of_presets, page_of_presets, shown_costs
 from highwater_pipeline.report.sections import shown_value
-from highwater_pipeline.tables import read_table
 
 
 def comparison_of_campaigns(
@@ -31,9 +31,9 @@ def comparison_of_campaigns(
     """
     try:
         settings = {name: stored_settings(store, name) for name in names}
-        with with_runs_taken_in((), store, master, is_small=False) as (spark, _, tell):
-            tell("presets are compared")
-            rows = read_table(spark, store, SCHEDULES)
+        with with_runs_taken_in((), store, master, is_small=False) as taken:
+            taken.tell("presets are compared")
+            rows = read_table(taken.spark, store, SCHEDULES)
             found = compare_presets(rows.where(rows["campaign"].isin(*names)), settings)
     except (CannotGoOn, CannotCompare) as error:
         raise HarnessError(str(error)) from error

@@ -25,7 +25,8 @@ from highwater_pipeline.campaign.state import (
 from highwater_pipeline.campaign.tables import SCHEDULES, SHRUNK
 from highwater_pipeline.ingest.decoding import Row, decoded
 from highwater_pipeline.ingest.store import write
-from highwater_pipeline.tables import Table, read_table
+from highwater_pipeline.reading import read_table
+from highwater_pipeline.tables import Table
 
 SCHEDULES_PER_TASK = 4
 """As many as a process of the bare pool is given at a time: tasks are several times the cores."""

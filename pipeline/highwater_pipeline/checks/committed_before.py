@@ -13,6 +13,7 @@ from highwater_pipeline.checks.findings import (
     Check,
     CheckFrames,
     count_by_run,
+    field,
     findings_of,
 )
 from highwater_pipeline.checks.traces import file_of_node, with_life
@@ -26,6 +27,8 @@ TELL_ISR = (BEGAN, COMMITTED, EventKind.ISR_CHANGED.value, EventKind.ISR_WRITTEN
 LIFE = [*PARTITION, "life"]
 EPOCH = [*LIFE, "leader_epoch"]
 NO_EPOCH = -1
+NONE_COMMITTED = -1
+_BETWEEN = ","
 
 
 def run(tables: Tables) -> CheckFrames:
@@ -44,7 +47,7 @@ def run(tables: Tables) -> CheckFrames:
     events = _events(tables)
     is_cut = fn.col("kind") == CUT
     known = fn.when(is_cut, _before_cut()).otherwise(fn.col("before"))
-    end_offset = fn.coalesce(known["committed"], fn.lit(0))
+    end_offset = fn.coalesce(field(known, "committed"), fn.lit(0))
     # Not least(), which would skip a null.
     from_offset = fn.col("from_offset")
     cut_of_it = fn.when(end_offset < from_offset, end_offset).otherwise(from_offset)
@@ -62,7 +65,7 @@ def run(tables: Tables) -> CheckFrames:
         facts=[
             "leader_epoch",
             "from_offset",
-            fn.coalesce(known["leader_epoch"], fn.lit(NO_EPOCH)).alias("epoch"),
+            fn.coalesce(field(known, "leader_epoch"), fn.lit(NO_EPOCH)).alias("epoch"),
             end_offset.alias("end_offset"),
         ],
     )
@@ -120,7 +123,10 @@ def _with_committed(events: DataFrame) -> DataFrame:
     """
     earlier = _up_to(Window.partitionBy(*EPOCH).orderBy("ts_ns"))
     tells_isr = fn.col("kind").isin(*TELL_ISR)
-    told = fn.when(tells_isr, fn.struct("ts_ns", "file", "seq", "isr", "committed"))
+    # Neither nulls nor arrays: Sail 0.7.2 compares no structs that have some.
+    isr = fn.coalesce(fn.array_join("isr", _BETWEEN), fn.lit("")).alias("isr")
+    committed = fn.coalesce("committed", fn.lit(NONE_COMMITTED)).alias("committed")
+    told = fn.when(tells_isr, fn.struct("ts_ns", "file", "seq", isr, committed))
     return (
         events.join(fn.broadcast(_epochs(events)), EPOCH)
         .where((fn.col("kind") == BEGAN) | (fn.col("ts_ns") <= fn.col("until_ns")))
@@ -142,10 +148,14 @@ def _up_to(window: WindowSpec) -> WindowSpec:
 def _before_cut() -> Column:
     """Return (committed, leader_epoch) before a cut; null if the log was then no ISR member's."""
     has_earlier = fn.col("last").isNotNull()
-    own = fn.when(has_earlier, fn.col("own")).otherwise(fn.col("first.committed"))
-    isr = fn.coalesce("last", "first")["isr"]
+    own = fn.when(has_earlier, fn.col("own")).otherwise(
+        fn.nullif(field(fn.col("first"), "committed"), fn.lit(NONE_COMMITTED))
+    )
+    isr = fn.split(field(fn.coalesce("last", "first"), "isr"), _BETWEEN)
     commit = fn.when(own.isNotNull(), fn.struct(own.alias("committed"), fn.col("leader_epoch")))
-    return fn.when(fn.array_contains(isr, fn.col("node")), fn.greatest("before", commit))
+    return fn.when(
+        fn.array_contains(isr, fn.col("node").cast("string")), fn.greatest("before", commit)
+    )
 
 
 CHECK = Check("leaders have, and members keep, committed records (I4, I11)", run)

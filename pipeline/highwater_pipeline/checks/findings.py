@@ -104,6 +104,14 @@ def kept(frame: DataFrame) -> DataFrame:
     return frame.cache()
 
 
+def field(struct: Column, name: str) -> Column:
+    """Return a field of a struct that may be null: then the field is null as well.
+
+    Of a struct that a CASE made null, Sail 0.7.2 returns the field that it had before.
+    """
+    return fn.when(struct.isNotNull(), struct[name])
+
+
 def count_by_run(tables: Tables, examined: DataFrame) -> DataFrame:
     """Return (run_id, examined): how many rows of examined are of each run of RUNS, 0 of none."""
     return _by_run(tables, examined, fn.count(fn.lit(1)))

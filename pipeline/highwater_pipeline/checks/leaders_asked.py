@@ -28,7 +28,7 @@ def leaders_asked(tables: Tables, probes: DataFrame) -> DataFrame:
     Row grain: (run_id, line) of the probe. Columns:
       least_end_offset, least_high_watermark: the leader had at least these.
       most_high_watermark, log_start_offset: of the look after.
-      began: (offset, high_watermark) of its BECAME_LEADER, null where no trace has it.
+      began: (offset, high_watermark) of its BECAME_LEADER, both null where no trace has it.
       led_throughout: whether it led in both looks.
     Source: highwater_checker.invariants.empty_fetches.
     """
@@ -135,9 +135,9 @@ def _beside_looks(tables: Tables, probes: DataFrame, looks: DataFrame) -> DataFr
 
 
 def _with_began(beside: DataFrame, tables: Tables) -> DataFrame:
-    """Return the probes with began: the epoch's BECAME_LEADER.
+    """Return the probes with began, the fields of the epoch's BECAME_LEADER.
 
-    began is null if the broker also led another epoch after the look was.
+    Both fields are null if the broker also led another epoch after the look was.
     """
     led = [*LED, "life"]
     epochs = Window.partitionBy(*led).orderBy("leader_epoch")
@@ -151,10 +151,13 @@ def _with_began(beside: DataFrame, tables: Tables) -> DataFrame:
     )
     is_same = fn.col("was.topic_id").eqNullSafe(fn.col("now.topic_id"))
     since = fn.coalesce(fn.when(is_same, fn.col("was.leader_epoch")), fn.lit(NO_EPOCH))
-    began = fn.when(fn.col("epoch_before") <= since, fn.col("event"))
+    fields = (
+        fn.when(fn.col("epoch_before") <= since, fn.col(f"event.{name}")).alias(name)
+        for name in ("offset", "high_watermark")
+    )
     known = beside.select("*", "now.leader_epoch", "now.topic_id")
     return (
         with_life(tables, known)
         .join(fn.broadcast(begun), [*led, "leader_epoch"], "left")
-        .withColumn("began", began)
+        .withColumn("began", fn.struct(*fields))
     )

@@ -6,11 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from highwater_pipeline.checks.evidence import replica_looks_in_run
+from highwater_pipeline.metrics.percentiles import PERCENTS, percentiles
 from highwater_pipeline.tables import EVENTS, RUNS, Tables
 
 STRETCHES = 200
 """The stretches of a run for which its lag is reported, at most."""
-_PERCENTILES = [0.5, 0.95, 0.99]
 
 
 def lags(tables: Tables) -> DataFrame:
@@ -83,7 +83,10 @@ def replication(tables: Tables) -> DataFrame:
         lags(tables)
         .groupBy("run_id")
         .agg(
-            *(fn.percentile_approx(name, _PERCENTILES).alias(name) for name in measures),
+            *(
+                percentiles(name, PERCENTS, are_small=tables.are_small).alias(name)
+                for name in measures
+            ),
             *(fn.max(name).alias(f"{name}_max") for name in measures),
         )
     )
@@ -101,9 +104,9 @@ def replication(tables: Tables) -> DataFrame:
         .select(
             "run_id",
             *(
-                fn.col(name)[place].alias(f"{name}_p{round(100 * share)}")
+                fn.col(name)[place].alias(f"{name}_p{percent}")
                 for name in measures
-                for place, share in enumerate(_PERCENTILES)
+                for place, percent in enumerate(PERCENTS)
             ),
             *(f"{name}_max" for name in measures),
             fn.coalesce("changes", fn.lit(0)).alias("isr_changes"),

@@ -5,21 +5,19 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from highwater_pipeline.metrics.percentiles import PERCENTS, percentiles
 from highwater_pipeline.metrics.run_time import PARTITION, ms_between, with_fault_before
 from highwater_pipeline.tables import OPERATIONS, PROBES, Tables
 
 OUTAGE_MS = 500
 """How long a partition acknowledges nothing until that counts as an outage."""
-PERCENTILES = (0.5, 0.95, 0.99)
-_ACCURACY = 10_000
-"""Of percentiles: one part in that many."""
 
 
 def latencies(tables: Tables) -> DataFrame:
     """Return one row a run: latency and rate of acknowledged sends.
 
     Columns: run_id, acknowledged, records_per_s (null with fewer than two), p50_ms, p95_ms, p99_ms
-    (to one part in 10,000), longest_ms.
+    (of large tables to one part in 10,000), longest_ms.
     """
     of_operation = fn.struct("run_id", "process", "operation_id")
     times = (
@@ -38,6 +36,7 @@ def latencies(tables: Tables) -> DataFrame:
     count = fn.count(fn.lit(1))
     return _by_run(
         times.withColumn("run_id", fn.col("operation.run_id")),
+        tables,
         acknowledged=count,
         records_per_s=fn.when(span_s > 0, (count - 1) / span_s),
     )
@@ -51,28 +50,27 @@ def fetch_latencies(tables: Tables) -> DataFrame:
     Columns: run_id, fetches, p50_ms, p95_ms, p99_ms, longest_ms.
     """
     times = tables[PROBES].withColumn("latency_ms", ms_between("asked_ns", "answered_ns"))
-    return _by_run(times, fetches=fn.count(fn.lit(1)))
+    return _by_run(times, tables, fetches=fn.count(fn.lit(1)))
 
 
-def _by_run(times: DataFrame, **more: Column) -> DataFrame:
+def _by_run(times: DataFrame, tables: Tables, **more: Column) -> DataFrame:
     """Return one row a run: run_id, the given aggregates, the percentiles, and longest_ms.
 
     times: rows with run_id and latency_ms.
     """
-    percentiles = fn.percentile_approx("latency_ms", list(PERCENTILES), _ACCURACY)
     return (
         times.groupBy("run_id")
         .agg(
             *(each.alias(name) for name, each in more.items()),
-            percentiles.alias("of"),
+            percentiles("latency_ms", PERCENTS, are_small=tables.are_small).alias("of"),
             fn.max("latency_ms").alias("longest_ms"),
         )
         .select(
             "run_id",
             *more,
             *(
-                fn.col("of")[place].alias(f"p{round(100 * share)}_ms")
-                for place, share in enumerate(PERCENTILES)
+                fn.col("of")[place].alias(f"p{percent}_ms")
+                for place, percent in enumerate(PERCENTS)
             ),
             "longest_ms",
         )

@@ -21,7 +21,8 @@ from highwater_checker.verdict import Outcome
 from highwater_pipeline.analysis import verdicts_of
 from highwater_pipeline.ingest import Taken, ingest
 from highwater_pipeline.locking import InUse, writing
-from highwater_pipeline.tables import SMALL_BYTES, Row, read_tables
+from highwater_pipeline.reading import SMALL_BYTES, read_tables
+from highwater_pipeline.tables import Row
 from highwater_pipeline.watching.growing import was_pruned
 from highwater_pipeline.watching.told import ToldVerdict
 

@@ -37,5 +37,5 @@ def check_extra() -> None:
     if missing:
         raise HarnessError(
             f"the pipeline needs {', '.join(missing)}: `make setup-pipeline`, or install "
-            "highwater[pipeline]"
+            "highwater[pipeline], or without Java highwater[pipeline-local]"
         )

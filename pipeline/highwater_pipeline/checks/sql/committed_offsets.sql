@@ -5,7 +5,7 @@
 WITH told AS (
   SELECT *, lag(type) OVER in_order = 'invoke' AS is_matched, lag(time_ns) OVER in_order AS begun,
     lead(type) OVER in_order IS NULL AS is_open,
-    process || '''s ' || function || ' ' || operation_id AS operation
+    process || chr(39) || 's ' || function || ' ' || operation_id AS operation
   FROM {operations}
   WHERE function IN ('commit', 'fetch_committed')
   WINDOW in_order AS (PARTITION BY run_id, process, operation_id ORDER BY line)

@@ -25,7 +25,7 @@ WITH members AS (
   FROM told
 ), of_members AS (
   SELECT t.run_id, process, function, topic, partition, t.offset, value,
-    process || '''s ' || function || ' ' || operation_id AS operation,
+    process || chr(39) || 's ' || function || ' ' || operation_id AS operation,
     max(CASE WHEN begins_term THEN value END) OVER (PARTITION BY run_id, process, term) AS group_id,
     lag(
       CASE function WHEN 'poll' THEN least(t.offset, 9223372036854775806) + 1 ELSE t.offset END

@@ -20,7 +20,7 @@ WITH chosen AS (
 ), sends AS (
   SELECT run_id, process, operation_id, value, type, tries, line,
     coalesce(is_idempotent, false) AS is_idempotent, process || '.jsonl' AS file,
-    process || '''s send ' || operation_id AS operation
+    process || chr(39) || 's send ' || operation_id AS operation
   FROM {operations}
   WHERE function = 'send' AND is_unmatched IS NULL
 ), failed AS (

@@ -11,7 +11,7 @@ WITH deleted AS (
 ), told AS (
   SELECT run_id, value AS group_id, process, function = 'assigned' AS is_assigned, type, topic,
     partition, generation, coalesce(key, '') AS key,
-    process || '''s ' || function || ' ' || operation_id AS operation,
+    process || chr(39) || 's ' || function || ' ' || operation_id AS operation,
     lead(type) OVER (
       PARTITION BY run_id, process, operation_id, function ORDER BY time_ns, line
     ) AS outcome,

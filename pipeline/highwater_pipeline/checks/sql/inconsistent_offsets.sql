@@ -5,7 +5,7 @@
 -- they are found by 64-bit hashes.
 WITH told AS (
   SELECT run_id, topic, partition, o.offset, value, function, process || '.jsonl' AS file, line,
-    coalesce(life, '') AS life, process || '''s ' || function || ' ' || operation_id AS operation
+    coalesce(life, '') AS life, process || chr(39) || 's ' || function || ' ' || operation_id AS operation
   FROM {operations} o
   WHERE type = 'ok' AND (function = 'poll' OR (function = 'send' AND coalesce(acks, -1) = -1))
     AND coalesce(life, '') <> '?' AND is_unmatched IS NULL

@@ -8,7 +8,7 @@ WITH examined AS (
   SELECT /*+ SHUFFLE_HASH(b) */ o.run_id, o.topic, o.partition, coalesce(o.life, '') AS life,
     o.offset, o.process, o.operation_id, o.line, o.time_ns, b.time_ns AS invoked_ns, o.value,
     o.tries, o.max_in_flight, coalesce(o.is_idempotent, false) AS is_idempotent, o.process || '.jsonl' AS file,
-    o.process || '''s send ' || o.operation_id AS operation
+    o.process || chr(39) || 's send ' || o.operation_id AS operation
   FROM {operations} o LEFT JOIN {operations} b
     ON b.run_id = o.run_id AND b.process = o.process AND b.operation_id = o.operation_id
     AND b.function = 'send' AND b.type = 'invoke'
