@@ -5,7 +5,7 @@ Imports neither: the command line names the engines also where none is installed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 
@@ -25,11 +25,16 @@ class Engine(StrEnum):
 
 
 def engines_to_try(
-    asked: Engine, *, are_small: bool, lacks_spark: str | None, lacks_local: str | None
+    asked: Engine,
+    *,
+    are_small: bool,
+    lacks_spark: Callable[[], str | None],
+    lacks_local: Callable[[], str | None],
 ) -> Sequence[Engine]:
     """Return the engines to try, in order: the next one where the one before it fails.
 
-    lacks_spark, lacks_local: why an engine is not to be had here; None where it is.
+    lacks_spark, lacks_local: return why an engine is not to be had here; None where it is. Whether
+        Spark is, which starts a Java, is asked only where it comes first.
 
     With auto, runs that are not small go to the local engine only where there is no Spark. An
     engine that was named is the only one.
@@ -37,14 +42,15 @@ def engines_to_try(
     Raises:
         NoEngine: none is to be had.
     """
-    lacking = {Engine.SPARK: lacks_spark, Engine.LOCAL: lacks_local}
+    lacks = {Engine.SPARK: lacks_spark, Engine.LOCAL: lacks_local}
     if asked is not Engine.AUTO:
         wanted = [asked]
-    elif are_small:
-        wanted = [Engine.LOCAL, Engine.SPARK]
     else:
-        wanted = [Engine.SPARK, Engine.LOCAL]
-    found = [engine for engine in wanted if lacking[engine] is None]
-    if not found:
-        raise NoEngine("; ".join(f"{lacking[engine]}" for engine in wanted))
-    return found if are_small or asked is not Engine.AUTO else found[:1]
+        wanted = [Engine.LOCAL, Engine.SPARK] if are_small else [Engine.SPARK, Engine.LOCAL]
+    reasons = []
+    for place, engine in enumerate(wanted):
+        reason = lacks[engine]()
+        if reason is None:
+            return wanted[place:] if engine is Engine.LOCAL else [engine]
+        reasons.append(reason)
+    raise NoEngine("; ".join(reasons))

@@ -28,11 +28,9 @@ class NoJava(NoSpark):
 
 def lacks_spark() -> str | None:
     """Return why Spark is not to be had here, None where it is."""
-    if find_spec("pyspark.core") is None:
-        return "Spark is not installed: `make setup-pipeline`, or install highwater[pipeline]"
     try:
         check_java()
-    except NoJava as error:
+    except NoSpark as error:
         return str(error)
     return None
 
@@ -42,7 +40,10 @@ def check_java() -> str:
 
     Raises:
         NoJava: there is no Java, it does not start, or it is older than 17.
+        NoSpark: Spark is not installed, but its client alone.
     """
+    if find_spec("pyspark.core") is None:
+        raise NoSpark("Spark is not installed: `make setup-pipeline`, or highwater[pipeline]")
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if found is None or not Path(found).exists():

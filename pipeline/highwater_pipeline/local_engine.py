@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from grpc import RpcError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from highwater_pipeline.java import NoSpark
@@ -23,11 +25,14 @@ NEEDED = ("pysail", "grpc_status", "zstandard")
 """Packages that it needs besides those of Spark for Python."""
 WITHIN_S = 300
 """How long an analysis of small runs may take: it takes seconds. Spark does it after that."""
-_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
-_SETTINGS = {
+RETRIES = 3
+"""Of a request to the server in this process, within a second or two; PySpark's default takes ten
+minutes."""
+_ENVIRONMENT = {
     "RUST_LOG": "error",  # it warns of each hint that it does not need
     # With two threads a query, its joins of some queries wait for each other for ever (0.7.2).
     "SAIL_EXECUTION__DEFAULT_PARALLELISM": "1",
+    "SPARK_CONNECT_MODE_ENABLED": "1",  # PySpark makes its columns for Connect
 }
 
 
@@ -60,29 +65,46 @@ def local_engine() -> Iterator[LocalEngine]:
     Raises:
         NoLocalEngine: it cannot start.
     """
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    try:
-        from pysail.spark import SparkConnectServer
+    with _environment(), ExitStack() as stack:
+        try:
+            scratch = tempfile.TemporaryDirectory(prefix="highwater-local-")
+            stack.enter_context(scratch)
+            session = _session(stack)
+        except (ImportError, OSError, RuntimeError, PySparkException, RpcError) as error:
+            raise NoLocalEngine(f"Sail does not start: {error}") from error
+        yield LocalEngine(session, Path(scratch.name))
 
-        server = SparkConnectServer(ip="127.0.0.1", port=0)
-        server.start(background=True)
-    except (ImportError, OSError, RuntimeError) as error:
-        raise NoLocalEngine(f"Sail does not start: {error}") from error
-    had = os.environ.get(_CONNECT)
-    try:
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-        host, port = server.listening_address
-        os.environ[_CONNECT] = "1"  # columns are made for this session from here on
-        session = cast("SparkSession", ConnectSession(f"sc://{host}:{port}"))
-        with tempfile.TemporaryDirectory(prefix="highwater-local-") as scratch:
-            session.conf.set("spark.sql.session.timeZone", "UTC")
-            try:
-                yield LocalEngine(session, Path(scratch))
-            finally:
-                session.stop()
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Set what Sail and PySpark read from the environment, and undo it at the end."""
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    os.environ.update(_ENVIRONMENT)
+    try:
+        yield
     finally:
-        if had is None:
-            os.environ.pop(_CONNECT, None)
-        server.stop()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _session(stack: ExitStack) -> SparkSession:
+    """Start the server and return a session of it; the stack stops both."""
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    server = SparkConnectServer(ip="127.0.0.1", port=0)
+    server.start(background=True)
+    stack.callback(server.stop)
+    host, port = server.listening_address
+    # gRPC would ask a proxy of the environment for this machine's own address.
+    channel = DefaultChannelBuilder(f"sc://{host}:{port}", [("grpc.enable_http_proxy", 0)])
+    session = ConnectSession(channel)
+    stack.callback(session.stop)
+    session.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    return cast("SparkSession", session)

@@ -40,7 +40,7 @@ def read_tables(
     if are_small or scratch is not None:
         wanted = None if run_ids is None else sorted(run_ids)
         frames = {table.name: _read_small(spark, store, table, wanted, scratch) for table in TABLES}
-        return Tables(frames, by_ranges, are_small)
+        return Tables(frames, by_ranges, are_small=True)
     tables = Tables({table.name: read_table(spark, store, table) for table in TABLES}, by_ranges)
     return tables if run_ids is None else tables.of_runs(run_ids)
 

@@ -30,7 +30,7 @@ CHOICES = {
     # asked, small, Spark is here, Sail is here: engines to try
     (Engine.AUTO, True, True, True): ("local", "spark"),
     (Engine.AUTO, True, True, False): ("spark",),
-    (Engine.AUTO, True, False, True): ("local",),
+    (Engine.AUTO, True, False, True): ("local", "spark"),
     (Engine.AUTO, True, False, False): None,
     (Engine.AUTO, False, True, True): ("spark",),
     (Engine.AUTO, False, True, False): ("spark",),
@@ -52,7 +52,12 @@ def test_small_runs_go_to_the_local_engine_and_others_to_spark(
 
     def choose() -> tuple[str, ...]:
         return tuple(
-            engines_to_try(asked, are_small=are_small, lacks_spark=lacks[0], lacks_local=lacks[1])
+            engines_to_try(
+                asked,
+                are_small=are_small,
+                lacks_spark=lambda: lacks[0],
+                lacks_local=lambda: lacks[1],
+            )
         )
 
     if engines is None:
@@ -117,7 +122,11 @@ def test_an_engine_that_was_named_is_the_only_one(
         _report(tmp_path, Engine.LOCAL)
 
 
-def test_the_local_engine_reports_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_local_engine_reports_a_run_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("SAIL_EXECUTION__DEFAULT_PARALLELISM", "4")
     assert _report(tmp_path, Engine.LOCAL) == 0
     assert "verdict: pass" in capsys.readouterr().out
     assert (tmp_path / "out" / "report.html").is_file()

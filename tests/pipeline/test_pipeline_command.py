@@ -48,7 +48,7 @@ def test_a_run_becomes_a_report_and_is_taken_in_once(tmp_path: Path) -> None:
 
 def test_without_a_run_it_ends_though_spark_starts_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
-    done = pipeline_run("run-1", cwd=tmp_path)
+    done = pipeline_run("run-1", "--engine", "spark", cwd=tmp_path)
     assert done.returncode == 2
     assert "none of these folders is a run" in done.stderr
     assert "Traceback" not in done.stderr
@@ -67,7 +67,7 @@ def test_without_a_usable_java_it_names_the_package_to_install(
         java.chmod(0o755)
         said = f'Spark needs Java 17 or newer; {java} is openjdk version "11.0.2"'
     done = highwater_without_java(
-        "pipeline", "run", "run-1", cwd=tmp_path, java_home=tmp_path / "jdk"
+        "pipeline", "run", "run-1", "--engine", "spark", cwd=tmp_path, java_home=tmp_path / "jdk"
     )
     assert done.returncode == 2
     assert said in done.stderr

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 import typer
-from grpc import RpcError
+from grpc import Call, RpcError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -64,8 +64,8 @@ def report_of_runs(
         engines = engines_to_try(
             engine,
             are_small=is_small,
-            lacks_spark=lacks_spark(),
-            lacks_local=lacks_local_engine(),
+            lacks_spark=lacks_spark,
+            lacks_local=lacks_local_engine,
         )
     except NoEngine as error:
         raise HarnessError(str(error)) from error
@@ -89,14 +89,19 @@ def _analysed(
     for engine, following in zip(engines, (*engines[1:], None), strict=True):
         try:
             return _analysed_by(engine, folders, store, master, is_small=is_small)
-        except (NoLocalEngine, PySparkException, RpcError) as error:
+        except (NoLocalEngine, PySparkException, RpcError, OSError) as error:
             if engine is not Engine.LOCAL:
                 raise
-            failed = f"the local engine failed: {str(error).partition(chr(10))[0]}"
+            failed = f"the local engine failed: {_first_line(error)}"
             if following is None:
                 raise HarnessError(f"{failed}; Spark does it, with Java") from error
             Console(stderr=True).print(f"{failed}; {following} does it again", markup=False)
     raise AssertionError("there is an engine to try")
+
+
+def _first_line(error: Exception) -> str:
+    told = error.details() if isinstance(error, Call) else None
+    return str(told or error).partition("\n")[0]
 
 
 def _analysed_by(
