@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from grpc import RpcError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -70,7 +69,7 @@ def local_engine() -> Iterator[LocalEngine]:
             scratch = tempfile.TemporaryDirectory(prefix="highwater-local-")
             stack.enter_context(scratch)
             session = _session(stack)
-        except (ImportError, OSError, RuntimeError, PySparkException, RpcError) as error:
+        except (ImportError, OSError, RuntimeError, PySparkException) as error:
             raise NoLocalEngine(f"Sail does not start: {error}") from error
         yield LocalEngine(session, Path(scratch.name))
 
