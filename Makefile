@@ -47,7 +47,7 @@ $(PIPELINE_STAMP): locks/pipeline.txt $(STAMP)
 	@PYTHON=$(PYTHON) scripts/set-up $(VENV) pipeline
 	@touch $@
 
-# What has Spark has this as well.
+# `make setup-pipeline` installs these packages as well.
 $(LOCAL_STAMP): locks/pipeline-local.txt $(STAMP)
 	@PYTHON=$(PYTHON) scripts/set-up $(VENV) pipeline-local
 	@touch $@

@@ -25,7 +25,7 @@ from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.campaign.shipping import is_here
 from highwater_pipeline.engines import Engine, NoEngine, engines_to_try
 from highwater_pipeline.ingest import ingest
-from highwater_pipeline.java import NoSpark, lacks_spark
+from highwater_pipeline.java import NoSpark, check_java, lacks_spark
 from highwater_pipeline.local_engine import (
     WITHIN_S,
     NoLocalEngine,
@@ -145,6 +145,8 @@ def with_runs_taken_in(
     is_local = engine is Engine.LOCAL
     start = local_engine() if is_local else _spark(master, is_small=is_small)
     try:
+        if not is_local:
+            check_java()  # before runs are taken in, which may take minutes
         with (
             writing(store) if folders else reading(store),
             console.status(f"{'Sail' if is_local else 'Spark'} starts") as status,
