@@ -145,13 +145,13 @@ def with_runs_taken_in(
     is_local = engine is Engine.LOCAL
     start = local_engine() if is_local else _spark(master, is_small=is_small)
     try:
-        if not is_local:
-            check_java()  # before runs are taken in, which may take minutes
         with (
             writing(store) if folders else reading(store),
             console.status(f"{'Sail' if is_local else 'Spark'} starts") as status,
             _starting(start) as started,
         ):
+            if not is_local:
+                check_java()  # before runs are taken in, which may take minutes
             run_ids: Sequence[str] = ()
             if folders:
                 is_alone = is_local or (is_small and is_here(master))
