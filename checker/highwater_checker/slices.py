@@ -36,7 +36,8 @@ KEPT_KINDS = frozenset(
 with every append, the highest of each epoch is kept too."""
 
 
-_EARLIER_KINDS = KEPT_KINDS | {EventKind.HIGH_WATERMARK_ADVANCED}
+EARLIER_KINDS = KEPT_KINDS | {EventKind.HIGH_WATERMARK_ADVANCED}
+"""The kinds of events that a run has of the time before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ class Slices:
         """The starts whose traces began before the run."""
         return self._begins.keys()
 
+    @property
+    def begins(self) -> Collection[TraceBegin]:
+        """The begins, one a start: of a start that is declared twice, the last."""
+        return self._begins.values()
+
     def is_earlier(self, event: TraceEvent) -> bool:
         """Return whether the event was traced before the run began."""
         begin = self._begins.get((event.node, event.incarnation))
@@ -97,7 +103,7 @@ class Slices:
                 earlier[start] += 1
                 if event.seq <= last.get(start, -1) and start not in broken:
                     broken[start] = f"{_named(start)}: seq {event.seq} after {last[start]}"
-                if event.kind not in _EARLIER_KINDS and start not in broken:
+                if event.kind not in EARLIER_KINDS and start not in broken:
                     found = f"seq {event.seq} is of the run, which is declared to begin later"
                     broken[start] = f"{_named(start)}: {found}"
             else:
@@ -106,7 +112,24 @@ class Slices:
                     broken[start] = f"{_named(start)}: {found}"
                 due[start] = event.seq + 1
             last[start] = event.seq
-        return [*_wrong_with(self._declared), *broken.values(), *self._wrong_counts(earlier)]
+        return [*self.wrong_declarations(), *broken.values(), *self._wrong_counts(earlier)]
+
+    def wrong_declarations(self) -> list[str]:
+        """Return the declarations that no run makes: they would excuse a start's whole trace."""
+        counted = Counter(each.start for each in self._declared)
+        return [
+            *(
+                f"{_named(start)}: its begin is declared {count} times"
+                for start, count in counted.items()
+                if count > 1
+            ),
+            *(
+                f"{_named(each.start)}: declared from seq {each.from_seq}, where it traced nothing "
+                "before the run"
+                for each in self._declared
+                if each.from_seq < 1
+            ),
+        ]
 
     def _wrong_counts(self, earlier: Mapping[Start, int]) -> Iterator[str]:
         for start, begin in self._begins.items():
@@ -136,17 +159,6 @@ def kept_events(events: Iterable[TraceEvent], topics: Collection[str]) -> list[T
                 highest[key] = event
     chosen = {id(event) for event in highest.values()}
     return [event for event in of_living if event.kind in KEPT_KINDS or id(event) in chosen]
-
-
-def _wrong_with(begins: Sequence[TraceBegin]) -> Iterator[str]:
-    """Yield declarations that no run makes: they would excuse a start's whole trace."""
-    for start, count in Counter(each.start for each in begins).items():
-        if count > 1:
-            yield f"{_named(start)}: its begin is declared {count} times"
-    for each in begins:
-        if each.from_seq < 1:
-            where = f"declared from seq {each.from_seq}, where it traced nothing before the run"
-            yield f"{_named(each.start)}: {where}"
 
 
 def _named(start: Start) -> str:

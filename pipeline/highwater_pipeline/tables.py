@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 16
+DATA_VERSION = 17
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1
@@ -327,6 +327,19 @@ GROUP_MEMBERS = Table(
 )
 """One row a member of a group of promises.json."""
 
+TRACE_BEGINS = Table(
+    "trace_begins",
+    {
+        "run_id": _STRING,
+        "node": _INT,
+        "incarnation": _INT,
+        "from_seq": _LONG,  # of its next event when the run began
+        "earlier": _INT,  # how many events with lower numbers were kept for the run's checks
+    },
+    ("run_id", "node", "incarnation"),
+)
+"""One row a start of a node that lived before the run (highwater_checker.slices)."""
+
 QUARANTINE = Table(
     "quarantine",
     {
@@ -352,6 +365,7 @@ TABLES = (
     RECORDS,
     EXCUSED,
     GROUP_MEMBERS,
+    TRACE_BEGINS,
     QUARANTINE,
 )
 

@@ -39,6 +39,7 @@ from tests.pipeline.tampered_histories import (
     TO_M1,
     TO_M1_LATER,
 )
+from tests.pipeline.tampered_slices import TAMPERED_SLICES
 from tests.pipeline.tampering import (
     BROKERS,
     FAIL,
@@ -462,4 +463,5 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
         UNKNOWN,
     ),
     **TAMPERED_HISTORIES,
+    **TAMPERED_SLICES,
 }

@@ -87,8 +87,8 @@ def test_spark_agrees_with_the_checker_to_the_letter(
     ("by_ranges", "range_bits"),
     [
         pytest.param(False, 8, id="none"),
-        pytest.param(True, 0, id="1", marks=pytest.mark.full),
         pytest.param(True, 1, id="2", marks=pytest.mark.full),
+        pytest.param(True, 2, id="4", marks=pytest.mark.full),
     ],
 )
 def test_findings_do_not_depend_on_where_ranges_end(

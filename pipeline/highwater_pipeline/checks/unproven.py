@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from highwater_checker.history import OF_MEMBERS, POLL, SEND
 from highwater_checker.requirements import COMMITTED, COMPARED, OWN_STARTS, STARTS_ARE_TOLD_SINCE
 from highwater_checker.run_folder.intents import Phase
+from highwater_checker.slices import EARLIER_KINDS
 from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.checks.evidence import (
@@ -39,6 +40,7 @@ from highwater_pipeline.tables import (
     LOOKS,
     OPERATIONS,
     RUNS,
+    TRACE_BEGINS,
     Tables,
 )
 
@@ -54,6 +56,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _unmatched(tables),
         _readers_of_no_plan(tables),
         _untraced(tables),
+        _earlier_events(tables),
         _unexplained_starts(tables),
         _uncommitted(tables),
         _read_of_no_log(tables),
@@ -123,9 +126,34 @@ def _untraced(tables: Tables) -> DataFrame:
     starts = seen.select(
         "run_id", fn.col("answered").alias("node"), fn.col("incarnations").alias("incarnation")
     ).distinct()
-    traced = tables[EVENTS].select(*START).distinct()
-    missing = starts.join(traced, START, "left_anti")
+    traced = tables[EVENTS].select(*START).unionByName(tables[TRACE_BEGINS].select(*START))
+    missing = starts.join(traced.distinct(), START, "left_anti")
     return _because(missing, text("node {node}, incarnation {incarnation}: no trace"))
+
+
+def _earlier_events(tables: Tables) -> DataFrame:
+    """Return the starts with other events of the time before the run than are declared.
+
+    Source: highwater_checker.slices.
+    """
+    begins = tables[TRACE_BEGINS]
+    is_kept = fn.col("kind").isin(sorted(kind.value for kind in EARLIER_KINDS))
+    counted = (
+        tables[EVENTS]
+        .join(fn.broadcast(begins), START)
+        .where("seq < from_seq")
+        .groupBy(*START)
+        .agg(fn.count(fn.lit(1)).alias("found"), fn.bool_and(is_kept).alias("are_kept"))
+    )
+    is_wrong = (fn.col("found") != fn.col("earlier")) | ~fn.col("are_kept")
+    wrong = begins.join(counted, START, "left").fillna(0, ["found"]).where(is_wrong)
+    what = (
+        "node {node}, incarnation {incarnation}: {found} events from before the run, where "
+        "{earlier} are declared"
+    )
+    of_the_run = "node {node}, incarnation {incarnation}: the run is declared to begin later"
+    is_short = fn.col("found") != fn.col("earlier")
+    return _because(wrong, fn.when(is_short, text(what)).otherwise(text(of_the_run)))
 
 
 def _unexplained_starts(tables: Tables) -> DataFrame:
@@ -211,7 +239,12 @@ def _starts_of_others(tables: Tables) -> DataFrame:
     runs = tables[RUNS].where(fn.col("format_version") >= STARTS_ARE_TOLD_SINCE).select("run_id")
     last = fn.max("incarnation").cast("long")
     again = last - fn.min("incarnation")
-    counted = tables[EVENTS].groupBy("run_id", "node").agg(again.alias("again"))
+    node = ["run_id", "node"]
+    before = tables[TRACE_BEGINS].groupBy(*node).agg(fn.max("incarnation").alias("incarnation"))
+    of_before = fn.broadcast(before.withColumnRenamed("incarnation", "before"))
+    traced = tables[EVENTS].select(*START).join(of_before, node, "left")
+    traced = traced.where("before IS NULL OR incarnation >= before").drop("before")
+    counted = traced.unionByName(before).groupBy(*node).agg(again.alias("again"))
     own = (
         tables[FAULTS]
         .where(fn.col("phase") == Phase.STARTING.value)

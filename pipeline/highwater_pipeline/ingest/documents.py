@@ -29,6 +29,7 @@ from highwater_checker.run_folder.documents import (
     PLAN,
     PROMISES,
     REQUIREMENTS,
+    SLICE,
     TOPOLOGY,
     VERDICT,
     WATCHED,
@@ -47,6 +48,7 @@ from highwater_checker.run_folder.replica_logs import (
     missing_from,
 )
 from highwater_checker.run_folder.small_files import SmallFiles, read_small_files
+from highwater_checker.slices import TraceBegin
 from highwater_checker.verdict import judge
 from highwater_pipeline.ingest.inventory import Inventory
 from highwater_pipeline.ingest.line_files import (
@@ -64,7 +66,14 @@ Row = dict[str, object]
 JUDGED_MAX_BYTES = 64 * 1024 * 1024
 """The judge reads a run into memory: larger runs have only the tables' checks."""
 REASONS_MAX = 20
-_JUDGED: tuple[Document[Any], ...] = (PROMISES, REQUIREMENTS, FINAL_LOOK, WATCHED, EXCUSED)
+_JUDGED: tuple[Document[Any], ...] = (
+    PROMISES,
+    REQUIREMENTS,
+    FINAL_LOOK,
+    WATCHED,
+    EXCUSED,
+    SLICE,
+)
 """The files that the judge reads whole; RUNS has why they leave a run unproven."""
 
 
@@ -83,6 +92,7 @@ class Documents:
     start_wall_ns: when the run began, None if unknown.
     compacted: the run's compacted topics.
     excused: rows of EXCUSED. members: rows of GROUP_MEMBERS.
+    begins: where traces begin in the run, of starts of nodes before it.
     final_look: the rows in SEEN of the look at the end, none where no file has it.
     last_look_is_final: whether the run's last look stands for it.
     """
@@ -94,8 +104,13 @@ class Documents:
     compacted: frozenset[str]
     excused: tuple[Row, ...]
     members: tuple[Row, ...]
+    begins: tuple[TraceBegin, ...]
     final_look: tuple[Row, ...]
     last_look_is_final: bool
+
+    def rows_of_begins(self) -> list[Row]:
+        """Return the rows of TRACE_BEGINS."""
+        return [{"run_id": self.row["run_id"], **asdict(each)} for each in self.begins]
 
     def settings_of(self, process: str) -> Settings:
         """Return the settings of the client of which the process is an incarnation."""
@@ -142,6 +157,7 @@ def read_documents(inventory: Inventory) -> Documents:
         compacted=compacted_topics(promises),
         excused=excused,
         members=tuple(_members(inventory.run_id, promises)),
+        begins=tuple(files.slices.begins),
         final_look=final_look,
         last_look_is_final=files.last_look_is_final,
     )
@@ -178,7 +194,8 @@ def _unproven(inventory: Inventory, files: SmallFiles) -> list[str]:
         required.append(replicas_were_in_sync(lagging))
         required += nodes_answered(promises, files.final_look, files.node_count)
     required += histories_are_whole(promises, files.processes, files.torn_while_alive)
-    return [*files.unread, *judge((), required).without_findings]
+    wrong = files.slices.wrong_declarations()
+    return [*files.unread, *wrong, *judge((), required).without_findings]
 
 
 def _of_watched(watched: CheckResult | None) -> Row:

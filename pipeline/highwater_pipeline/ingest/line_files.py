@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     ArrayType,
     BooleanType,
     IntegerType,
+    LongType,
     StringType,
     StructField,
     StructType,
@@ -49,6 +50,7 @@ _FILES = StructType(
         StructField("max_in_flight", IntegerType()),
         StructField("is_idempotent", BooleanType()),
         StructField("ends_the_run", BooleanType()),
+        StructField("begins", ArrayType(ArrayType(LongType()))),
     ]
 )
 
@@ -58,7 +60,8 @@ class LineFile:
     """A file of lines. file: its path in the run's folder.
 
     acks, max_in_flight, is_idempotent: of its client. ends_the_run: whether its last look stands
-    for the one at the end.
+    for the one at the end. begins: of a trace, where the starts of nodes begin in this run: node,
+    incarnation and seq.
     """
 
     run_id: str
@@ -68,6 +71,7 @@ class LineFile:
     max_in_flight: int | None = None
     is_idempotent: bool | None = None
     ends_the_run: bool = True
+    begins: Sequence[Sequence[int]] = ()
 
 
 OUT_OF_ORDER = "out of order"
@@ -206,6 +210,8 @@ class _Operations:
 class _Events:
     """Reads a trace, and remembers which event of each start is due next in this file.
 
+    Of the time before the run any event may come next.
+
     Lost and repeated events are found in the rows of all files (checks/sql/completeness.sql). Rows
     have no order, so a file with a start's events in another order, or without its first ones,
     shows here alone. An event out of order has a row, and its line is in quarantine as well.
@@ -213,6 +219,7 @@ class _Events:
 
     def __init__(self, file: LineFile) -> None:
         self._file = file
+        self._begins = {(node, start): seq for node, start, seq in file.begins}
         self._due: dict[tuple[int, int], int] = {}
 
     def __call__(self, at: Decoded) -> Sequence[Row]:
@@ -224,10 +231,11 @@ class _Events:
             **typed_details(event.detail),
         }
         start = event.node, event.incarnation
-        due = self._due.get(start, 0)
-        goes_on = start in self._due
+        begin, after = self._begins.get(start, 0), self._due.get(start, 0)
         self._due[start] = event.seq + 1
-        if event.seq == due or (goes_on and event.seq > due):
+        is_earlier, goes_on = event.seq < begin, after > begin
+        due = after if is_earlier else max(after, begin)
+        if event.seq == due or (event.seq > due and (is_earlier or goes_on)):
             return [row]
         wrong = at.line.wrong(f"{OUT_OF_ORDER}: seq {event.seq} where {due} is due")
         return [row, wrong_row(self._file.run_id, self._file.file, wrong)]

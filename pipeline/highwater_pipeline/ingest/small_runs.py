@@ -40,6 +40,7 @@ from highwater_pipeline.tables import (
     REPLICA_LOOKS,
     REPLICAS,
     RUNS,
+    TRACE_BEGINS,
     Table,
 )
 
@@ -100,6 +101,7 @@ def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
         RECORDS: records,
         EXCUSED: _table(EXCUSED, documents.excused),
         GROUP_MEMBERS: _table(GROUP_MEMBERS, documents.members),
+        TRACE_BEGINS: _table(TRACE_BEGINS, documents.rows_of_begins()),
         QUARANTINE: _table(QUARANTINE, quarantine),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ from highwater_pipeline.tables import (
     REPLICA_LOOKS,
     REPLICAS,
     RUNS,
+    TRACE_BEGINS,
     Table,
 )
 
@@ -86,6 +87,9 @@ def _frames(
         kept.callback(cached.unpersist)
         return cached
 
+    def small(table: Table, rows_of: Callable[[Documents], Iterable[Row]]) -> DataFrame:
+        return _frame(spark, table, [row for each in documents.values() for row in rows_of(each)])
+
     files = [line_files_of(run, documents[run.run_id]) for run in runs]
     strange = [row for run in runs for row in whole_files_of(run, documents[run.run_id])]
     tasks = tasks_for(sum(run.total_bytes for run in runs))
@@ -98,10 +102,10 @@ def _frames(
     rows = {table: frame.where("wrong IS NULL") for table, frame in decoded.items()}
     compacted = {run_id: each.compacted for run_id, each in documents.items()}
     logs = keep(decoded_logs(spark, runs, compacted, tasks))
-    ends = _frame(spark, SEEN, [row for each in documents.values() for row in each.final_look])
+    ends = small(SEEN, lambda each: each.final_look)
     seen = rows.pop(SEEN).select(*SEEN.columns).unionByName(ends)
     looks = replicas_in(seen)
-    found = _frame(spark, RUNS, [each.row for each in documents.values()])
+    found = small(RUNS, lambda each: [each.row])
     asked = asked_of(looks, found)
     deleted = deleted_topics(rows[EVENTS])
     rows[OPERATIONS] = with_lives_by_topic(rows[OPERATIONS], rows[EVENTS], found, deleted)
@@ -121,12 +125,9 @@ def _frames(
         REPLICA_LOOKS: looks,
         REPLICAS: replicas_of(logs, asked),
         RECORDS: records_of(logs),
-        EXCUSED: _frame(
-            spark, EXCUSED, [row for each in documents.values() for row in each.excused]
-        ),
-        GROUP_MEMBERS: _frame(
-            spark, GROUP_MEMBERS, [row for each in documents.values() for row in each.members]
-        ),
+        EXCUSED: small(EXCUSED, lambda each: each.excused),
+        GROUP_MEMBERS: small(GROUP_MEMBERS, lambda each: each.members),
+        TRACE_BEGINS: small(TRACE_BEGINS, Documents.rows_of_begins),
         QUARANTINE: functools.reduce(DataFrame.unionByName, quarantine),
     }
 
@@ -134,6 +135,7 @@ def _frames(
 def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFile]]:
     """Return the run's files of lines, by every table's name in FORMATS."""
     found: dict[str, list[LineFile]] = {name: [] for name in FORMATS}
+    begins = [(*each.start, each.from_seq) for each in documents.begins]
     for file, table_name in run.line_files:
         settings = documents.settings_of(Path(file).stem)
         found[table_name].append(
@@ -143,6 +145,7 @@ def line_files_of(run: Inventory, documents: Documents) -> dict[str, list[LineFi
                 file,
                 *settings,
                 ends_the_run=documents.last_look_is_final,
+                begins=begins if table_name == EVENTS.name else (),
             )
         )
     return found

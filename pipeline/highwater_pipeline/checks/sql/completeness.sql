@@ -1,24 +1,30 @@
 -- C00: traces are whole: no event is missing, there twice, or without details that checks need.
--- Each start of a node numbers its events from 0. Each seq sets one bit of a word of 32 bits, and
+-- Each start of a node numbers its events from 0; a start that lived before the run is declared
+-- with the number from which its trace is the run's. Each seq sets one bit of a word of 32 bits, and
 -- bits are counted, without a sort; only starts that are not whole are looked at event by event.
 -- The lost end of a killed node's trace leaves no gap, and is not found.
 WITH examined AS (
   SELECT * FROM {events}
+), own AS (
+  SELECT /*+ BROADCAST(b) */ e.run_id, e.node, e.incarnation, e.seq, coalesce(b.from_seq, 0) AS due
+  FROM examined e LEFT JOIN {trace_begins} b
+    ON b.run_id = e.run_id AND b.node = e.node AND b.incarnation = e.incarnation
+  WHERE b.from_seq IS NULL OR e.seq >= b.from_seq
 ), words AS (
-  SELECT run_id, node, incarnation, count(*) AS events, min(seq) AS first, max(seq) AS last,
+  SELECT run_id, node, incarnation, min(due) AS due, count(*) AS events, min(seq) AS first, max(seq) AS last,
     bit_count(bit_or(shiftleft(CAST(1 AS BIGINT), CAST(seq & 31 AS INT)))) AS different
-  FROM examined
+  FROM own
   GROUP BY run_id, node, incarnation, shiftright(seq, 5)
 ), broken AS (
   SELECT run_id, node, incarnation
   FROM words
   GROUP BY run_id, node, incarnation
-  HAVING min(first) <> 0 OR sum(different) <> sum(events) OR max(last) <> sum(events) - 1
+  HAVING min(first) <> min(due) OR sum(different) <> sum(events)
+    OR max(last) <> min(due) + sum(events) - 1
 ), steps AS (
-  SELECT /*+ BROADCAST(b) */ e.run_id, e.node, e.incarnation, e.seq, coalesce(lag(e.seq) OVER (
-    PARTITION BY e.run_id, e.node, e.incarnation ORDER BY e.seq
-  ), -1) AS previous
-  FROM examined e JOIN broken b
+  SELECT /*+ BROADCAST(b) */ e.run_id, e.node, e.incarnation, e.seq, e.due, coalesce(lag(e.seq)
+    OVER (PARTITION BY e.run_id, e.node, e.incarnation ORDER BY e.seq), e.due - 1) AS previous
+  FROM own e JOIN broken b
     ON b.run_id = e.run_id AND b.node = e.node AND b.incarnation = e.incarnation
 ), needing AS (
   SELECT *, concat_ws(', ',
@@ -53,7 +59,7 @@ WITH examined AS (
 ), findings AS (
   SELECT run_id, 'C00' AS invariant, '' AS topic, -1 AS partition, CASE
     WHEN seq = previous THEN 'TOLD_TWICE'
-    WHEN previous = -1 THEN 'BEGINS_LATE'
+    WHEN previous = due - 1 THEN 'BEGINS_LATE'
     ELSE 'LEAVES_A_GAP' END AS wording,
     node, incarnation, seq, previous, NULL AS kind, NULL AS lacking
   FROM steps
