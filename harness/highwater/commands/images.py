@@ -1,4 +1,4 @@
-"""`highwater images build|save|load|key|list|prune`."""
+"""`highwater images build|save|load|push|pull|key|list|prune`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from highwater.cluster.images import (
     list_images,
     load_images,
     prune_images,
+    pull_images,
+    push_images,
     read_own_archive,
     save_images,
 )
@@ -33,6 +35,8 @@ def register(app: typer.Typer) -> None:
     images.command("build")(build)
     images.command("save")(save)
     images.command("load")(load)
+    images.command("push")(push)
+    images.command("pull")(pull)
     images.command("key")(key)
     images.command("list")(show)
     images.command("prune")(prune)
@@ -95,6 +99,27 @@ def load(
     """
     found = read_own_archive(file)  # a file to be refused needs no engine
     typer.echo("\n".join(load_images(connect_engine(), file, found, say)))
+
+
+_Repository = Annotated[
+    str, typer.Argument(help="As registry.example.org/team/highwater; log in with `docker login`.")
+]
+
+
+def push(repository: _Repository) -> None:
+    """Push this version's images, all that clusters and their faults run, to your registry.
+
+    Missing images are built first. Names there end with this machine's processor.
+    """
+    typer.echo("\n".join(push_images(connect_engine(), repository, say)))
+
+
+def pull(repository: _Repository) -> None:
+    """Pull this version's images from your registry instead of building them.
+
+    Where it has none of this version for this processor, that is told with exit code 2.
+    """
+    typer.echo("\n".join(pull_images(connect_engine(), repository, say)))
 
 
 def key() -> None:

@@ -5,6 +5,7 @@ wheels.py   third-party packages, fetched on the host
 tags.py     every image's tag, from the content of its sources; pure
 build.py    builds missing images, lists and prunes images
 archive.py  saves images into a file, and loads them from it
+registry.py pushes images to a registry, and pulls them from it
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from highwater.cluster.images.build import (
     list_images,
     prune_images,
 )
+from highwater.cluster.images.registry import pull_images, push_images
 from highwater.cluster.images.tags import ImageTags, image_tags
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "list_images",
     "load_images",
     "prune_images",
+    "pull_images",
+    "push_images",
     "read_own_archive",
     "save_images",
 ]
