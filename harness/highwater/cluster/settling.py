@@ -67,18 +67,37 @@ def await_full_isr(
 
 
 def await_replicated(
-    cluster: Cluster, topic: str, partition_count: int = 1, *, within: float = WITHIN_S
+    cluster: Cluster,
+    topic: str,
+    partition_count: int = 1,
+    *,
+    within: float = WITHIN_S,
+    everyone: bool = False,
 ) -> Look:
-    """Return once all assigned replicas of each partition have HW = LEO, all the same."""
+    """Return once all assigned replicas of each partition have HW = LEO, all the same.
 
-    def is_replicated(look: Look) -> bool:
-        leaders = leaders_of(look, topic)
-        return len(leaders) >= partition_count and all(
-            _is_replicated(look, leadership) for leadership in leaders.values()
-        )
-
+    everyone: whether every node must answer in that look, also one without an assigned replica.
+    """
     return await_look(
-        cluster, f"HW = LEO on every replica of {topic}", is_replicated, within=within
+        cluster,
+        f"HW = LEO on every replica of {topic}",
+        lambda look: is_replicated(look, topic, partition_count, everyone=everyone),
+        within=within,
+    )
+
+
+def is_replicated(look: Look, topic: str, partition_count: int, *, everyone: bool) -> bool:
+    """Return whether the replicas of at least so many partitions are the assigned ones, and equal.
+
+    everyone: whether a node that did not answer means no: it may have a replica that nobody
+    assigned.
+    """
+    leaders = leaders_of(look, topic)
+    is_whole = not everyone or None not in look.nodes.values()
+    return (
+        is_whole
+        and len(leaders) >= partition_count
+        and all(_is_replicated(look, leadership) for leadership in leaders.values())
     )
 
 

@@ -1,52 +1,39 @@
-"""When a cluster is at rest: ZooKeeper has the leaders and ISRs that the leaders have."""
+"""When a topic counts as replicated: by the replicas of the brokers that answered."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from highwater.cluster.settling import unlike_zookeeper
+from highwater.cluster.settling import is_replicated
 from highwater_checker.looks import Look
-from highwater_checker.run_folder.documents import Znode
-from highwater_core.ids import TopicPartition
-from highwater_core.znodes import partition_state_path
+from highwater_core.ids import NodeId, Offset
+from highwater_core.messages import NodeSnapshot
 from tests.support.run_on_disk import broker
 
-AT = TopicPartition("t", 0)
-
-
-def look() -> Look:
-    """Broker 0 leads t-0 with ISR [0, 1]."""
-    return Look(0, {0: broker(0), 1: broker(1)})
-
-
-def znodes(data: Any) -> dict[str, Znode]:
-    path = partition_state_path(AT)
-    return {path: Znode(path, data, 0, 1, 1, 0)}
+EMPTY = replace(broker(1), node_id=NodeId(2), replicas=())
+STRAY = replace(
+    broker(1), node_id=NodeId(2), replicas=(replace(broker(1).replicas[0], role="stopped"),)
+)
+BEHIND = replace(broker(1), replicas=(replace(broker(1).replicas[0], high_watermark=Offset(0)),))
 
 
 @pytest.mark.parametrize(
-    ("data", "is_alike"),
+    ("others", "everyone", "expected"),
     [
-        ({"leader": 0, "isr": [0, 1]}, True),
-        ({"leader": 0, "isr": [1, 0]}, True),
-        ({"leader": 0, "isr": [0]}, False),
-        ({"leader": 1, "isr": [0, 1]}, False),
-        ({"leader": 0, "isr": "01"}, False),
-        ({}, False),
-        ("garbage", False),
-        (None, False),
+        ({1: broker(1)}, True, True),
+        ({1: broker(1), 2: EMPTY}, True, True),
+        ({1: BEHIND}, False, False),
+        ({1: None}, False, False),
+        ({1: broker(1), 2: STRAY}, False, False),
+        ({1: broker(1), 2: None}, False, True),
+        ({1: broker(1), 2: None}, True, False),  # it may have a replica that nobody assigned
+        ({1: broker(1), 1000: None}, True, False),
     ],
 )
-def test_zookeepers_state_is_the_leaders(data: Any, *, is_alike: bool) -> None:
-    assert (list(unlike_zookeeper(look(), znodes(data), ["t"])) == []) is is_alike
-
-
-def test_a_state_that_is_not_there_is_unlike() -> None:
-    (told,) = unlike_zookeeper(look(), {}, ["t"])
-    assert told == ("t-0: broker 0 leads with ISR [0, 1], ZooKeeper has leader None and ISR None")
-
-
-def test_other_topics_are_not_asked_for() -> None:
-    assert list(unlike_zookeeper(look(), {}, ["u"])) == []
+def test_a_topic_is_replicated_when_all_assigned_replicas_are_equal_and_no_other_is_there(
+    others: dict[int, NodeSnapshot | None], everyone: bool, expected: bool
+) -> None:
+    look = Look(0, {0: broker(0), **others})
+    assert is_replicated(look, "t", 1, everyone=everyone) is expected

@@ -365,7 +365,7 @@ class _Run:
             await_active_controller(self._cluster, within=within_s)
         self._await_full_isrs(within_s)
         for name, least in self._partition_counts():
-            await_replicated(self._cluster, name, least, within=within_s)
+            await_replicated(self._cluster, name, least, within=within_s, everyone=True)
         topics = [topic.name for topic in self._plan.workload.topics]
         await_written_isr(self._cluster, topics, within=within_s)
         load.do("read", READ_WITHIN_S)
