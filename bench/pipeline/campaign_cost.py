@@ -35,7 +35,7 @@ from highwater.search.pool import Lost, Pool
 from highwater.search.schedule_rows import rows_of
 from highwater.search.searching import CHUNK_LENGTH
 from highwater_core.config import Preset
-from highwater_pipeline.campaign.running import run_groups
+from highwater_pipeline.campaign.running import Work, run_groups
 from highwater_pipeline.campaign.shipping import digest_of
 from highwater_pipeline.campaign.state import GroupReceipt, Settings
 from highwater_pipeline.campaign.tables import DATA_VERSION
@@ -90,8 +90,8 @@ def measure_spark(workers: int, first_seed: int, seeds: int) -> Cost:
                 group_length=count * len(FAMILIES),
             )
             kept: list[GroupReceipt] = []
-            rows = functools.partial(rows_of, settings)
-            run_groups(spark, Path(folder), name, settings, rows, kept.append)
+            work = Work(functools.partial(rows_of, settings))
+            run_groups(spark, Path(folder), name, settings, work, kept.append)
             return kept[0]
 
         run("warming", WARMING_FROM, WARMING_SEEDS * workers)

@@ -35,7 +35,7 @@ from highwater.search.report import print_report, report_of
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign import sums
-from highwater_pipeline.campaign.running import RowsMissing, read_rows, run_groups
+from highwater_pipeline.campaign.running import RowsMissing, Work, read_rows, run_groups
 from highwater_pipeline.campaign.shipping import digest_of, is_here, zip_of
 from highwater_pipeline.campaign.state import (
     CannotGoOn,
@@ -88,9 +88,8 @@ def test_rows_and_sums_are_those_of_a_search_without_spark(
     schedules = schedules_of(1, 9, tuple(Family))
     summaries = list(Chunk(tuple(schedules), Preset.V3).summaries(lambda: 0))
     receipts: list[GroupReceipt] = []
-    run_groups(
-        spark, tmp_path, "c", own, functools.partial(schedule_rows.rows_of, own), receipts.append
-    )
+    work = Work(functools.partial(schedule_rows.rows_of, own))
+    run_groups(spark, tmp_path, "c", own, work, receipts.append)
     frame = read_rows(spark, tmp_path, SCHEDULES, "c").orderBy("number").cache()
     rows = [row.asDict() for row in frame.collect()]
     assert [row["number"] for row in rows] == list(range(9))
@@ -261,7 +260,7 @@ def test_a_killed_campaign_runs_just_the_schedules_without_rows(
         raise Killed
 
     with pytest.raises(Killed):
-        run_groups(spark, store, "c", own, counting(ran), killed)
+        run_groups(spark, store, "c", own, Work(counting(ran)), killed)
     assert list(group_receipts(store, "c")) == [0]
     # Half of the second group, as a kill between a write and its receipt leaves it.
     table = store / SCHEDULES.name / "campaign=c"
@@ -269,17 +268,19 @@ def test_a_killed_campaign_runs_just_the_schedules_without_rows(
     for path in ran.iterdir():
         path.unlink()
 
-    run_groups(spark, store, "c", own, counting(ran), heard_nothing)
+    run_groups(spark, store, "c", own, Work(counting(ran)), heard_nothing)
     assert sorted(path.name for path in ran.iterdir()) == sorted(f"{n}-0" for n in range(4, 12))
     assert numbers_in(spark, store) == list(range(12))
-    run_groups(spark, store, "c", own, counting(ran), killed)  # no group is left to be reported
+    run_groups(
+        spark, store, "c", own, Work(counting(ran)), killed
+    )  # no group is left to be reported
 
 
 def test_a_group_that_lacks_a_schedule_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
     own, ran = settings(1), tmp_path / "ran"
     ran.mkdir()
     with pytest.raises(RowsMissing, match="group 0 came back with 2 schedules in 2 rows, not 3"):
-        run_groups(spark, tmp_path, "c", own, counting(ran, lacking=1), heard_nothing)
+        run_groups(spark, tmp_path, "c", own, Work(counting(ran, lacking=1)), heard_nothing)
     assert group_receipts(tmp_path, "c") == {}
 
 
@@ -291,13 +292,13 @@ def test_a_group_with_a_schedule_twice_in_place_of_another_is_not_done(
             yield {"campaign": "c", "group": 0, "number": number, "outcome": "pass"}
 
     with pytest.raises(RowsMissing, match="group 0 came back with 2 schedules in 3 rows, not 3"):
-        run_groups(spark, tmp_path, "c", settings(1), rows_of, heard_nothing)
+        run_groups(spark, tmp_path, "c", settings(1), Work(rows_of), heard_nothing)
     assert group_receipts(tmp_path, "c") == {}
 
 
 def test_a_group_without_rows_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(RowsMissing, match="group 0 came back with 0 schedules in 0 rows, not 3"):
-        run_groups(spark, tmp_path, "c", settings(1), lambda given: (), heard_nothing)
+        run_groups(spark, tmp_path, "c", settings(1), Work(lambda given: ()), heard_nothing)
 
 
 def test_a_receipt_counts_the_rows_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -309,7 +310,7 @@ def test_a_receipt_counts_the_rows_of_the_table(spark: SparkSession, tmp_path: P
 
     own = Settings(1, 4, ("disks",), "fenced", "", "c", DATA_VERSION, 4)
     heard: list[GroupReceipt] = []
-    run_groups(spark, tmp_path, "c", own, rows_of, heard.append)
+    run_groups(spark, tmp_path, "c", own, Work(rows_of), heard.append)
     (receipt,) = heard
     assert (receipt.schedules, receipt.failing, receipt.lost) == (4, 2, 1)
     assert (receipt.events, receipt.cpu_ns) == (46, 600)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from pyspark.sql import SparkSession
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.checkout import commit_here
 from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
-from highwater.output import PROGRESS, RESULTS, print_json, say
+from highwater.output import RESULTS, print_json, say
+from highwater.search.campaign_progress import progress_of
 from highwater.search.campaign_report import (
     CampaignReport,
     Sums,
@@ -35,11 +33,10 @@ from highwater.search.writable import check_can_write
 from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 from highwater_pipeline.campaign import sums as summing
-from highwater_pipeline.campaign.running import read_rows, run_groups, shrink_failing
+from highwater_pipeline.campaign.running import Work, read_rows, run_groups, shrink_failing
 from highwater_pipeline.campaign.shipping import digest_of, is_here, ship
 from highwater_pipeline.campaign.state import (
     CannotGoOn,
-    GroupReceipt,
     Settings,
     group_receipts,
     open_campaign,
@@ -85,8 +82,6 @@ KEPT_OF_EACH = 3
 """Schedules of each kind of violation that get plan files, and are shrunk if they fail."""
 SHRUNK_MAX = 32
 LOST_SHOWN = 100
-LINES = 10
-"""Lines of progress where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +174,8 @@ def _sums_of(asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
 
 def run_in(spark: SparkSession, asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
     """Run the groups without a receipt, shrink failing schedules, and return the sums of all."""
-    with _progress(settings, group_receipts(store, name)) as heard:
-        run_groups(spark, store, name, settings, functools.partial(rows_of, settings), heard)
+    with progress_of(settings, group_receipts(store, name)) as heard:
+        run_groups(spark, store, name, settings, Work(functools.partial(rows_of, settings)), heard)
     schedules = read_rows(spark, store, SCHEDULES, name)
     chosen = summing.chosen(schedules, KEPT_OF_EACH)
     failed = [
@@ -245,41 +240,3 @@ def _write_plans(plans: Path, sums: Sums) -> None:
         plans.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (plans / name).write_text(text)
-
-
-@contextmanager
-def _progress(
-    settings: Settings, done: dict[int, GroupReceipt]
-) -> Iterator[Callable[[GroupReceipt], None]]:
-    """Show the progress on stderr: a bar on a terminal, else a line every tenth of the groups."""
-    kept = list(done.values())
-    groups = len(settings.groups())
-    with Progress(
-        TextColumn("schedules"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}"),
-        TimeRemainingColumn(),
-        console=PROGRESS,
-        transient=True,
-        disable=not PROGRESS.is_terminal,
-    ) as bar:
-        task = bar.add_task("schedules", total=settings.schedules, numbers="")
-
-        def show() -> None:
-            schedules = sum(each.schedules for each in kept)
-            failing = sum(each.failing for each in kept)
-            wall_s = sum(each.wall_s for each in kept)
-            a_minute = 60 * schedules / wall_s if wall_s else 0
-            numbers = f"{a_minute:,.0f} a minute, {failing:,} failing"
-            bar.update(task, completed=schedules, numbers=numbers)
-            if not PROGRESS.is_terminal and len(kept) % max(1, groups // LINES) == 0:
-                say(f"{schedules:,} of {settings.schedules:,} schedules, {numbers}")
-
-        def heard(receipt: GroupReceipt) -> None:
-            kept.append(receipt)
-            show()
-
-        if kept:
-            show()
-        yield heard

@@ -20,7 +20,7 @@ from highwater.errors import HarnessError
 from highwater.runs.chaos.planning import plan_for_preset
 from highwater.runs.stock.libraries import ClientKind
 from highwater_chaos.draw import Draw
-from highwater_chaos.plan import Plan, PlanTopology, Workload, group_name
+from highwater_chaos.plan import Expected, Plan, PlanTopology, Workload, group_name
 from highwater_chaos.random_kinds import Kind
 from highwater_chaos.random_plan import NoRoom, Wanted
 from highwater_core.config import Preset, has_controllers
@@ -64,6 +64,11 @@ class Drawn:
     number: int
     plan: Plan
     client: ClientKind
+
+    def with_planted(self, name: str) -> Drawn:
+        """Return the same plan for nodes with that planted bug, "" for none."""
+        expected = Expected(planted=name) if name else None
+        return dataclasses.replace(self, plan=replace(self.plan, expected=expected))
 
 
 def draw(settings: SoakSettings, number: int) -> Drawn:

@@ -34,14 +34,14 @@ class SoakFile(msgspec.Struct, frozen=True):
 class SoakFolder:
     """The paths of one soak."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, page: str = "soak.html") -> None:
         self.path = path
         self.ledger = path / "done.jsonl"
         self.status = path / "status.json"
         self.usage = path / "usage.jsonl"
         self.plans = path / "plans"
         self.runs = path / "runs"
-        self.page = path / "soak.html"
+        self.page = path / page
 
     def open(self, settings: SoakSettings) -> None:
         """Make the folder, or check that it is of the same soak.

@@ -37,8 +37,11 @@ _FAILED = (
 class Machine:
     """The real one; see `highwater.soak.running.World`."""
 
-    def __init__(self, screen: Screen, shrunk: Path) -> None:
+    def __init__(
+        self, screen: Screen, shrunk: Path, *, engine_within_s: float = ENGINE_WITHIN_S
+    ) -> None:
         """shrunk: the folder for minimal plans of what the simulator shows too."""
+        self._engine_within_s = engine_within_s
         self._screen = screen
         self._shrunk = shrunk
         self._cluster: OneCluster | None = None
@@ -91,14 +94,17 @@ class Machine:
                 connect_engine().close()
             except HarnessError as error:
                 if not last:
-                    self._screen.say(f"waiting {ENGINE_WITHIN_S:.0f} s at most: {error}")
+                    self._screen.say(f"waiting {self._engine_within_s:.0f} s at most: {error}")
                 last = str(error)
                 return False
             return True
 
         try:
             eventually(
-                answers, within=ENGINE_WITHIN_S, what="the engine answers", state=lambda: last
+                answers,
+                within=self._engine_within_s,
+                what="the engine answers",
+                state=lambda: last,
             )
         except NeverHappened as error:
             raise CouldNotRun(str(error)) from error
@@ -108,7 +114,7 @@ class Machine:
         from highwater_simulator.search import find
         from highwater_simulator.unsupported import unsupported
 
-        if drawn.client is not ClientKind.OWN or unsupported(drawn.plan):
+        if drawn.client is not ClientKind.OWN or drawn.plan.planted or unsupported(drawn.plan):
             return ""
         found = find(run_plan(drawn.plan))
         if found is None:

@@ -269,24 +269,18 @@ class Soak:
         else:
             result, why = self._run_once(drawn)
             outcome = outcome if result is None else result.verdict.outcome
-        run = self._run if (self._folder.runs / self._run).is_dir() else ""
-        topology = drawn.plan.topology
-        return Entry(
-            number=drawn.number,
-            seed=drawn.plan.seed,
-            preset=topology.preset,
-            client=drawn.client,
-            brokers=topology.brokers,
-            controllers=topology.controllers,
-            faults=len(drawn.plan.steps),
-            outcome=outcome,
-            run=run,
+        entry = entry_of(
+            drawn,
+            result,
+            why,
+            run=self._run if (self._folder.runs / self._run).is_dir() else "",
             began=began,
-            took_s=round(self._world.now_s() - began_s, 1),
-            load=round(self._world.load(), 1),
-            acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
-            invariants=() if result is None else _invariants(result),
-            reasons=_first(why),
+            took_s=self._world.now_s() - began_s,
+            load=self._world.load(),
+        )
+        return msgspec.structs.replace(
+            entry,
+            outcome=outcome,
             cluster=self._rounds.cluster,
             round=self._rounds.round,
             cluster_ended=ended[:REASON_LENGTH],
@@ -383,6 +377,37 @@ class Soak:
             leaks=tuple(map(str, self._leaks)),
         )
         write_status(self._folder.status, status)
+
+
+def entry_of(
+    drawn: Drawn,
+    result: PlanResult | None,
+    why: tuple[str, ...],
+    *,
+    run: str,
+    began: str,
+    took_s: float,
+    load: float,
+) -> Entry:
+    """Return the entry of a plan that was run once. result: None where it has no verdict."""
+    topology = drawn.plan.topology
+    return Entry(
+        number=drawn.number,
+        seed=drawn.plan.seed,
+        preset=topology.preset,
+        client=drawn.client,
+        brokers=topology.brokers,
+        controllers=topology.controllers,
+        faults=len(drawn.plan.steps),
+        outcome=Outcome.UNKNOWN if result is None else result.verdict.outcome,
+        run=run,
+        began=began,
+        took_s=round(took_s, 1),
+        load=round(load, 1),
+        acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
+        invariants=() if result is None else _invariants(result),
+        reasons=_first(why),
+    )
 
 
 def _invariants(result: PlanResult) -> tuple[str, ...]:

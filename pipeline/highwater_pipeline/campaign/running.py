@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,7 @@ RANGE = StructType(
         StructField("after", LongType()),
     ]
 )
-"""The argument of rows_of: schedules [first, after) of a campaign, a row of SCHEDULES each."""
+"""The argument of rows_of: schedules [first, after) of a campaign, a row each."""
 
 FAILED = StructType(
     [
@@ -54,6 +55,18 @@ FAILED = StructType(
 """A failing schedule, which is shrunk to a row of SHRUNK."""
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What workers do for a campaign: rows_of, a row of the table for each schedule.
+
+    per_task: schedules of one task.
+    """
+
+    rows_of: RowsOf
+    table: Table = SCHEDULES
+    per_task: int = SCHEDULES_PER_TASK
+
+
 class RowsMissing(Exception):
     """Schedules of a group are missing in the table after the group was written."""
 
@@ -63,7 +76,7 @@ def run_groups(
     store: Path,
     name: str,
     settings: Settings,
-    rows_of: RowsOf,
+    work: Work,
     heard: Callable[[GroupReceipt], None],
 ) -> None:
     """Run and write the groups that have no receipt yet, in order; report each one's receipt.
@@ -72,18 +85,19 @@ def run_groups(
         RowsMissing: a group lacks schedules; it gets no receipt.
     """
     done = group_receipts(store, name)
-    forget_unfinished(store / SCHEDULES.name, name, done)
+    forget_unfinished(store / work.table.name, name, done)
     for group in settings.groups():
         if group.number not in done:
-            heard(_run_group(spark, store, name, group, rows_of))
+            heard(_run_group(spark, store, name, group, work))
 
 
 def _run_group(
-    spark: SparkSession, store: Path, name: str, group: Group, rows_of: RowsOf
+    spark: SparkSession, store: Path, name: str, group: Group, work: Work
 ) -> GroupReceipt:
     began_s = time.monotonic()
-    write(frame_of(spark, name, group, rows_of), SCHEDULES, store)
-    rows, sums = _sums_of(spark, group_folder(store / SCHEDULES.name, name, group.number))
+    write(frame_of(spark, name, group, work), work.table, store)
+    written = group_folder(store / work.table.name, name, group.number)
+    rows, sums = _sums_of(spark, written, work.table)
     schedules, wanted = sums["schedules"], group.after - group.first
     if not rows == schedules == wanted:
         raise RowsMissing(
@@ -95,33 +109,33 @@ def _run_group(
     return receipt
 
 
-def _sums_of(spark: SparkSession, written: Path) -> tuple[int, Row]:
+def _sums_of(spark: SparkSession, written: Path, table: Table) -> tuple[int, Row]:
     """Return the number of rows in a group's folder, and their sums for GroupReceipt.
 
     The stored rows are counted: rows of a lost executor are computed twice and stored once.
     """
     if not written.is_dir():  # no row at all: nothing was written
         return 0, {"schedules": 0}
-    kept = spark.read.schema(SCHEDULES.schema).parquet(str(written))
+    kept = spark.read.schema(table.schema).parquet(str(written))
+    summed = [name for name in ("events", "cpu_ns") if name in table.columns]
     (found,) = kept.agg(
         fn.count("*").alias("rows"),
         fn.count_distinct("number").alias("schedules"),
         fn.count_if(fn.col("outcome") == "fail").alias("failing"),
         fn.count_if(fn.col("outcome") == "lost").alias("lost"),
-        fn.sum("events").alias("events"),
-        fn.sum("cpu_ns").alias("cpu_ns"),
+        *(fn.sum(name).alias(name) for name in summed),
     ).collect()
     sums = found.asDict()
     return sums.pop("rows"), sums
 
 
-def frame_of(spark: SparkSession, name: str, group: Group, rows_of: RowsOf) -> DataFrame:
-    """Return a group's rows of SCHEDULES; each evaluation of the frame runs the schedules."""
+def frame_of(spark: SparkSession, name: str, group: Group, work: Work) -> DataFrame:
+    """Return a group's rows; each evaluation of the frame runs the schedules."""
     ranges = [
-        (name, group.number, first, min(first + SCHEDULES_PER_TASK, group.after))
-        for first in range(group.first, group.after, SCHEDULES_PER_TASK)
+        (name, group.number, first, min(first + work.per_task, group.after))
+        for first in range(group.first, group.after, work.per_task)
     ]
-    return decoded(spark, ranges, RANGE, rows_of, SCHEDULES.schema)
+    return decoded(spark, ranges, RANGE, work.rows_of, work.table.schema)
 
 
 def shrink_failing(

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -66,6 +66,9 @@ class Settings(msgspec.Struct, frozen=True):
         ]
 
 
+S = TypeVar("S", bound=Settings)
+
+
 class GroupReceipt(msgspec.Struct, frozen=True):
     """All rows of a group are in the table. Units: wall_s: seconds to run and write the group."""
 
@@ -73,9 +76,9 @@ class GroupReceipt(msgspec.Struct, frozen=True):
     schedules: int
     failing: int
     lost: int
-    events: int
-    cpu_ns: int
     wall_s: float
+    events: int = 0
+    cpu_ns: int = 0
 
 
 class ShrunkReceipt(msgspec.Struct, frozen=True):
@@ -89,7 +92,7 @@ def differences(kept: Settings, asked: Settings) -> list[str]:
     """Return the settings in which two campaigns differ, without their commits."""
     return [
         f"{name} {_in_words(getattr(kept, name))}, not {_in_words(getattr(asked, name))}"
-        for name in Settings.__struct_fields__
+        for name in asked.__struct_fields__
         if name != "commit" and getattr(kept, name) != getattr(asked, name)
     ]
 
@@ -99,7 +102,7 @@ def _in_words(value: object) -> str:
 
 
 @contextmanager
-def open_campaign(store: Path, name: str, asked: Settings) -> Iterator[Settings]:
+def open_campaign(store: Path, name: str, asked: S) -> Iterator[S]:
     """Open the campaign for this process alone, and give its settings; store them if it is new.
 
     Raises:
@@ -118,10 +121,10 @@ def open_campaign(store: Path, name: str, asked: Settings) -> Iterator[Settings]
         ) from error
 
 
-def _settings(store: Path, name: str, asked: Settings) -> Settings:
+def _settings(store: Path, name: str, asked: S) -> S:
     path = _folder(store, name) / "settings.json"
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Settings)
+        kept = msgspec.json.decode(path.read_bytes(), type=type(asked))
     except FileNotFoundError:
         write_kept(path, asked)
         return asked

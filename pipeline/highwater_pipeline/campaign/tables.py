@@ -56,6 +56,23 @@ SCHEDULES = Table(
 )
 """One row a schedule."""
 
+PLANS = Table(
+    "plans",
+    {
+        "campaign": _STRING,
+        "group": _INT,  # from 0; the plans of a group are written together
+        "number": _LONG,  # of the plan in its campaign, from 0; in a soak's folder from 1
+        "outcome": _STRING,  # pass, fail; unknown: proves nothing, or could not be run
+        "machine": _STRING,  # the name of the machine on which it ran
+        "run": _STRING,  # its folder's name; "" without one, or where it passed
+        "entry": _STRING,  # a JSON object: its line in a soak's ledger
+        "data_version": _INT,
+    },
+    ("number",),
+    ("campaign", "group"),
+)
+"""One row a plan that ran on containers."""
+
 SHRUNK = Table(
     "shrunk",
     {

@@ -1,0 +1,219 @@
+"""Campaigns of plans on containers for the command line. Needs the extra.
+
+The plans are a soak's, and so are the results: a folder with a ledger, plans, runs and a page.
+"""
+
+from __future__ import annotations
+
+import functools
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import SparkSession
+from rich.table import Table
+
+from highwater.checkout import commit_here
+from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
+from highwater.output import RESULTS, print_json, say
+from highwater.runs.stock.libraries import ClientKind
+from highwater.search.campaign_progress import progress_of
+from highwater.search.campaigns import SHIPPED
+from highwater.search.planting import check_planting
+from highwater.soak.campaign.settings import FAMILY, PlanSettings, code_here
+from highwater.soak.campaign.worker import Order, rows_of
+from highwater.soak.draws import Drawn, draw
+from highwater.soak.folder import SoakFolder, write_whole
+from highwater.soak.hooks import command_again
+from highwater.soak.ledger import Entry, verdict_of
+from highwater.soak.page import shares_of, write_page
+from highwater.soak.running import entry_of
+from highwater_chaos.random_kinds import Kind
+from highwater_checker.verdict import EXIT_CODES, Outcome
+from highwater_core.config import Preset
+from highwater_pipeline.campaign.running import Work, read_rows, run_groups
+from highwater_pipeline.campaign.shipping import is_here, ship
+from highwater_pipeline.campaign.state import CannotGoOn, group_receipts, open_campaign
+from highwater_pipeline.campaign.tables import DATA_VERSION, PLANS
+from highwater_pipeline.java import NoSpark
+from highwater_pipeline.session import spark_session
+from highwater_pipeline.tables import Row
+
+PLANS_PER_TASK = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfContainers:
+    """The options of a campaign of plans on containers.
+
+    seed: of the soak. plans: how many of its plans. at_once: clusters on one machine.
+    name: "" for one made of the other options and of the code.
+    """
+
+    seed: int
+    plans: int
+    preset: Preset
+    longest_ms: int
+    clients: Sequence[ClientKind]
+    without: Sequence[Kind]
+    planted: str
+    name: str
+    store: Path
+    out: Path
+    master: str
+    group_length: int
+    at_once: int
+
+
+def settings_of(asked: AskedOfContainers) -> PlanSettings:
+    """Return the settings that determine the campaign's rows, with the digest of the code."""
+    return PlanSettings(
+        first_seed=asked.seed,
+        seeds=asked.plans,
+        families=(FAMILY,),
+        preset=asked.preset,
+        planted=asked.planted,
+        code=code_here(),
+        data_version=DATA_VERSION,
+        group_length=asked.group_length,
+        commit=commit_here(),
+        longest_ms=asked.longest_ms,
+        clients=tuple(each.value for each in asked.clients),
+        without=tuple(each.value for each in asked.without),
+    )
+
+
+def name_of(asked: AskedOfContainers, settings: PlanSettings) -> str:
+    """Return the campaign's name: the option, or one made of settings and code."""
+    planted = f"-{asked.planted}" if asked.planted else ""
+    said = f"{asked.preset}-{FAMILY}-{asked.seed}-{asked.plans}{planted}"
+    return asked.name or f"{said}-{settings.code[:8]}"
+
+
+def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
+    """Run the rest of the campaign, report on all of it, and return the exit code.
+
+    Raises:
+        HarnessError: there is no Java, the name is another campaign's, another process runs it, or
+            no node would have the planted bug.
+    """
+    check_planting(asked.planted, asked.preset)
+    wanted = settings_of(asked)
+    name, store = name_of(asked, wanted), asked.store.resolve()
+    folder = SoakFolder(asked.out / name, page="campaign.html")
+    numbers = range(1, asked.plans + 1)
+    drawn = [draw(wanted.soak(), number).with_planted(asked.planted) for number in numbers]
+    try:
+        with open_campaign(store, name, wanted) as settings:
+            folder.open(settings.soak())
+            rows = _rows(asked, store, name, settings)
+            entries = take_over(folder, drawn, rows, _archives(store, name))
+            write_page(folder, settings.soak(), entries)
+    except (NoSpark, CannotGoOn) as error:
+        raise HarnessError(str(error)) from error
+    except KeyboardInterrupt:
+        done = sum(each.schedules for each in group_receipts(store, name).values())
+        say(
+            f"interrupted: {done:,} of {asked.plans:,} plans of campaign {name} are kept; the same "
+            "command goes on with the others"
+        )
+        return INTERRUPTED_EXIT_CODE
+    outcome = verdict_of(entries)
+    if as_json:
+        print_json({"campaign": name, "verdict": outcome, "plans": entries})
+    else:
+        _print(folder, entries, rows, outcome)
+    return EXIT_CODES[outcome]
+
+
+def _rows(asked: AskedOfContainers, store: Path, name: str, settings: PlanSettings) -> list[Row]:
+    """Run the groups without a receipt, and return the rows of all plans, by number."""
+    say(f"campaign {name}: {settings.schedules:,} plans in {len(settings.groups())} groups")
+    with (
+        tempfile.TemporaryDirectory(prefix="highwater-campaign-") as shipped,
+        spark_session(asked.master) as spark,
+    ):
+        if not is_here(asked.master):
+            ship(spark, SHIPPED, Path(shipped))
+        return run_in(spark, asked, store, name, settings)
+
+
+def run_in(
+    spark: SparkSession, asked: AskedOfContainers, store: Path, name: str, settings: PlanSettings
+) -> list[Row]:
+    """Run the groups without a receipt, and return the rows of all plans, by number.
+
+    Raises:
+        CannotGoOn: there are receipts for all, and not all rows.
+    """
+    order = Order(
+        soak=msgspec.to_builtins(settings.soak()),
+        planted=settings.planted,
+        code=settings.code,
+        data_version=settings.data_version,
+        at_once=asked.at_once,
+        kept=str(_archives(store, name)),
+    )
+    work = Work(functools.partial(rows_of, order), PLANS, PLANS_PER_TASK)
+    with progress_of(settings, group_receipts(store, name), what="plans") as heard:
+        run_groups(spark, store, name, settings, work, heard)
+    found = [row.asDict() for row in read_rows(spark, store, PLANS, name).collect()]
+    if len(found) != settings.schedules:
+        raise CannotGoOn(
+            f"campaign {name} has the rows of {len(found):,} of its {settings.schedules:,} plans, "
+            f"and receipts for all: files are missing below {store}; take another --name"
+        )
+    return sorted(found, key=lambda row: row["number"])
+
+
+def _archives(store: Path, name: str) -> Path:
+    return store / "_campaigns" / name / "runs"
+
+
+def take_over(
+    folder: SoakFolder, drawn: Sequence[Drawn], rows: Sequence[Row], archives: Path
+) -> list[Entry]:
+    """Write plans and ledger into the folder, unpack runs that did not pass; return the entries."""
+    entries = []
+    for each, row in zip(drawn, rows, strict=True):
+        folder.write_plan(each)
+        entry = entry_in(row, each)
+        archive = archives / f"{entry.number:05}.tar.gz"
+        if entry.run and not (folder.runs / entry.run).is_dir():
+            with tarfile.open(archive) as packed:
+                packed.extractall(folder.path, filter="data")
+        entries.append(entry)
+    lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
+    write_whole(folder.ledger, b"".join(lines))
+    return entries
+
+
+def entry_in(row: Row, drawn: Drawn) -> Entry:
+    """Return the plan's entry; of a plan that a machine could not run: what it said."""
+    told = msgspec.json.decode(row["entry"])
+    if "seed" in told:
+        return msgspec.convert(told, Entry)
+    why = tuple(told["reasons"])
+    return entry_of(drawn, None, why, run="", began="", took_s=0, load=0)
+
+
+def _print(
+    folder: SoakFolder, entries: Sequence[Entry], rows: Sequence[Row], outcome: Outcome
+) -> None:
+    table = Table("plans with", "passed", "failed", "prove nothing")
+    for share in shares_of(entries):
+        table.add_row(share.kind, str(share.passed), str(share.failed), str(share.unknown))
+    RESULTS.print(table)
+    machines = sorted({row["machine"] for row in rows})
+    RESULTS.print(f"machines: {', '.join(machines)}", markup=False, soft_wrap=True)
+    for entry in entries:
+        if entry.outcome is not Outcome.PASS:
+            why = ", ".join(entry.invariants) or "; ".join(entry.reasons[:1])
+            line = f"plan {entry.number}: {entry.outcome.value}: {why}"
+            RESULTS.print(line, markup=False, soft_wrap=True)
+            RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+    RESULTS.print(f"verdict: {outcome.value}")
+    RESULTS.print(str(folder.page), soft_wrap=True)

@@ -1,0 +1,57 @@
+"""What a campaign of plans on containers is made of: the plans of a soak, and the code."""
+
+from __future__ import annotations
+
+from highwater.runs.stock.libraries import ClientKind
+from highwater.soak.draws import SoakSettings
+from highwater_chaos.random_kinds import Kind
+from highwater_core.config import Preset
+from highwater_pipeline.campaign.shipping import digest_of
+from highwater_pipeline.campaign.state import Settings
+
+FAMILY = "containers"
+RUNS_A_PLAN = (
+    "highwater_core",
+    "highwater_wire",
+    "highwater_adapters",
+    "highwater_controller",
+    "highwater_broker",
+    "highwater_checker",
+    "highwater_chaos",
+    "highwater_client",
+    "highwater_planted",
+    "highwater.cluster",
+    "highwater.faults",
+    "highwater.runs",
+    "highwater.soak.draws",
+    "highwater.soak.campaign.one_plan",
+)
+"""The packages and modules whose code decides a plan's run. A campaign belongs to one state of
+these; every machine must have it."""
+
+
+class PlanSettings(Settings, frozen=True, kw_only=True):
+    """The settings on which a campaign's rows depend.
+
+    first_seed: of the soak whose plans are run. seeds: how many of its plans.
+    longest_ms, clients, without: as in SoakSettings.
+    """
+
+    longest_ms: int
+    clients: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+    def soak(self) -> SoakSettings:
+        """Return the settings of the soak that has these plans."""
+        return SoakSettings(
+            seed=self.first_seed,
+            longest_ms=self.longest_ms,
+            presets=(Preset(self.preset),),
+            clients=tuple(map(ClientKind, self.clients)),
+            without=tuple(map(Kind, self.without)),
+        )
+
+
+def code_here() -> str:
+    """Return the digest of the code that this machine would run a plan by."""
+    return digest_of(RUNS_A_PLAN)
