@@ -33,16 +33,22 @@ class CannotUnpack(ValueError):
     """The codec is unknown, or the records are damaged or too large unpacked."""
 
 
+def codec_of(batch: bytes) -> int:
+    """Return the number of the codec of the batch's records; 0: they are not compressed."""
+    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
+    return int(attributes) & _CODEC
+
+
 def unpacked(batch: bytes) -> bytes:
     """Return the batch with its records uncompressed; its CRC is that of the compressed one.
 
     Raises:
         CannotUnpack: see there.
     """
-    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
-    codec = attributes & _CODEC
+    codec = codec_of(batch)
     if not codec:
         return batch
+    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
     records = _unpack(codec, batch[_HEADER_BYTES:])
     header = bytearray(batch[:_HEADER_BYTES])
     struct.pack_into(">h", header, _ATTRIBUTES_AT, attributes & ~_CODEC)

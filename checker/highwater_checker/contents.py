@@ -84,16 +84,36 @@ def _around(finding: Finding, replicas: Sequence[ReplicaLog]) -> tuple[str, ...]
     own = [r for r in replicas if (r.topic, r.partition) == (finding.topic, finding.partition)]
     if finding.offset < 0:
         return ()
-    return tuple(f"broker {r.broker_id}: {_neighbours(r, finding.offset)}" for r in own)
+    near = [_near(replica, finding.offset) for replica in own]
+    shown = _shown([{at: value for at, (_, value) in records.items()} for records in near])
+    return tuple(
+        f"broker {replica.broker_id}: {_in_words(records, values)}; "
+        f"the log ends at {replica.log_end_offset}"
+        for replica, records, values in zip(own, near, shown, strict=True)
+    )
 
 
-def _neighbours(replica: ReplicaLog, offset: int) -> str:
-    near = [
-        (at, batch.leader_epoch, (value or b"").decode("utf-8", "replace"))
+def _near(replica: ReplicaLog, offset: int) -> dict[int, tuple[int, str]]:
+    """Return the records near the offset: their leader epochs and values, by offset."""
+    return {
+        at: (batch.leader_epoch, (value or b"").decode("utf-8", "replace"))
         for batch in replica.batches
         if batch.base_offset <= offset + EITHER_SIDE and batch.next_offset >= offset - EITHER_SIDE
         for at, _, value in batch.records()
         if abs(at - offset) <= EITHER_SIDE
-    ]
-    told = ", ".join(f"{at} {show(value)} of epoch {epoch}" for at, epoch, value in near)
-    return f"{told or 'no record near it'}; the log ends at {replica.log_end_offset}"
+    }
+
+
+def _shown(values: Sequence[Mapping[int, str]]) -> list[dict[int, str]]:
+    """Return each replica's values by offset, cut; what differs at an offset differs when cut."""
+    shown: list[dict[int, str]] = [{} for _ in values]
+    for at in sorted({at for each in values for at in each}):
+        there = {str(place): each[at] for place, each in enumerate(values) if at in each}
+        for place, value in tell_apart(there).items():
+            shown[int(place)][at] = show(str(value))
+    return shown
+
+
+def _in_words(records: Mapping[int, tuple[int, str]], values: Mapping[int, str]) -> str:
+    told = (f"{at} {values[at]} of epoch {epoch}" for at, (epoch, _) in records.items())
+    return ", ".join(told) or "no record near it"

@@ -157,7 +157,8 @@ def sends_of(events: Iterable[HistoryEvent], *, gets_offsets: bool = True) -> Se
 
     Outcomes without a send of their own are left out, as are sends whose operation_id an operation
     before them had: see unmatched_of. One that was acknowledged without the offset that its
-    producer should have got, or as another record, is unknown: nobody can look for its record.
+    producer should have got, as another record, or before it was sent is unknown: nobody can look
+    for its record.
 
     gets_offsets: see OpenOperations.
     """
@@ -235,7 +236,8 @@ class OpenOperations:
     def is_unmatched(self, event: HistoryEvent) -> bool:
         """Return whether the process's next event has no counterpart: an outcome that had not
         begun, a second outcome, an invoke whose operation_id another before it had, an
-        acknowledgement without an offset, or the outcome of another record than was sent."""
+        acknowledgement without an offset, or the outcome of another record than was sent, or of a
+        send at a later time."""
         if event.function not in BEGUN_FIRST:
             return False
         if _lacks_its_offset(event, gets_offsets=self._gets_offsets):
@@ -251,14 +253,15 @@ class OpenOperations:
 
 
 def _is_of_another(outcome: HistoryEvent, begun: HistoryEvent) -> bool:
-    """Return whether a send's outcome names another record than was sent.
+    """Return whether a send's outcome names another record than was sent, or comes before it.
 
     A send whose partition the client's library chooses has partition -1, and so may a failure.
     """
     is_same = (outcome.topic, outcome.value) == (begun.topic, begun.value)
     is_placed = outcome.type is OperationType.OK or outcome.partition >= 0
     is_elsewhere = is_placed and begun.partition >= 0 and outcome.partition != begun.partition
-    return outcome.function == SEND and (not is_same or is_elsewhere)
+    is_too_early = outcome.time_ns < begun.time_ns
+    return outcome.function == SEND and (not is_same or is_elsewhere or is_too_early)
 
 
 def _lacks_its_offset(event: HistoryEvent, *, gets_offsets: bool) -> bool:

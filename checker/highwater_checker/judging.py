@@ -49,7 +49,7 @@ from highwater_checker.requirements import (
     enough_was_acknowledged,
     histories_are_whole,
     nodes_answered,
-    reads_have_logs,
+    records_have_logs,
     replicas_were_in_sync,
     replicas_were_read,
     starts_are_the_runs_own,
@@ -148,7 +148,7 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
     yield check_order(promised, evidence.sends_one_at_a_time, evidence.is_idempotent)
     yield check_inconsistent_offsets(promised, evidence.reads, evidence.life_of_read)
-    yield check_leader_uniqueness(traces)
+    yield check_leader_uniqueness(traces, evidence.all_looks)
     yield check_truncations(traces)
     if any(event.kind in STATE_CHANGES for event in traces):
         yield check_transitions(traces)
@@ -316,7 +316,8 @@ def _requirements(evidence: Evidence) -> Iterator[Requirement]:
         yield replicas_were_read(promises, logs.by_partition, logs.missing)
         yield replicas_were_in_sync(logs.lagging)
         yield from nodes_answered(promises, evidence.final_look, evidence.node_count)
-        yield reads_have_logs(_read_without_a_log(evidence))
+        without = _read_without_a_log(evidence) | evidence.acknowledged_without_a_log()
+        yield records_have_logs(without)
         yield from acknowledged_is_committed(
             promises, evidence.asked_of_logs, logs.by_partition, evidence.excused
         )

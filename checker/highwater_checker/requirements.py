@@ -17,7 +17,7 @@ from highwater_core.ids import TopicPartition
 COMMITTED = "every acknowledged record was committed at the end"
 PLAYED_TO_ITS_END = "the plan was run to its end"
 IN_SYNC = "every replica was in the ISR at the end"
-COMPARED = "every record that was read has a log to be compared with"
+COMPARED = "every record that was acknowledged or read has a log to be compared with"
 OWN_STARTS = "every start of a node was the run's own"
 _ENOUGH = re.compile("at least [0-9]+ records were acknowledged")
 STARTS_ARE_TOLD_SINCE = 2
@@ -99,8 +99,8 @@ def nodes_answered(promises: Promises, final_look: Look, node_count: int) -> Ite
     yield Requirement("every node answered at the end", not silent and not missing, detail)
 
 
-def reads_have_logs(without: Collection[TopicPartition]) -> Requirement:
-    """Return whether each partition of which a record was read has a log to compare it with.
+def records_have_logs(without: Collection[TopicPartition]) -> Requirement:
+    """Return whether each partition of which a record was acknowledged or read has a log.
 
     without: those that have none.
     """

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from highwater_checker.compression import CannotUnpack, unpacked
+from highwater_checker.compression import CannotUnpack, codec_of, unpacked
 from highwater_checker.kafka_python import (
     CorruptRecordError,
     DefaultRecord,
@@ -21,11 +21,22 @@ from highwater_checker.kafka_python import (
 from highwater_checker.run_folder.files import read_whole, text_of
 from highwater_core.numbers import INT64_MAX
 
+UNPACKED_OF_A_LOG_MAX_BYTES = 2 * 1024 * 1024 * 1024
+"""Most bytes that the records of a log's compressed batches may take together in memory."""
+_RECORD_BYTES = 100
+"""What a record takes in memory beside its key and value."""
 _LENGTH = struct.Struct(">qi")
 
 
 class DamagedLog(Exception):
-    """A segment has bytes that are no whole, valid batch; the message says where."""
+    """A segment has bytes that are no whole, valid batch; the message says where.
+
+    offset: where the log ends before them, -1 where that is not known.
+    """
+
+    def __init__(self, message: str, offset: int = -1) -> None:
+        super().__init__(message)
+        self.offset = offset
 
 
 class UnreadableRecords(Exception):
@@ -75,6 +86,10 @@ class Batch:
             raise UnreadableRecords(what) from error
         if at_every_offset and due != self.next_offset:
             raise UnreadableRecords(f"{self}: its records end at {due}")
+
+    @property
+    def is_compressed(self) -> bool:
+        return codec_of(self.data) != 0
 
     def __str__(self) -> str:
         return f"batch at {self.base_offset}, which ends at {self.next_offset}"
@@ -136,6 +151,29 @@ def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...
     return batches_in(found, is_compacted=is_compacted)
 
 
+def records_in(
+    batches: Iterable[Batch], *, is_compacted: bool
+) -> Iterator[tuple[Batch, int, bytes | None, bytes | None]]:
+    """Yield (batch, offset, key, value) of each record of a log.
+
+    A log of some kilobytes may unpack to more than there is memory: it is not read to its end.
+
+    Raises:
+        UnreadableRecords: see Batch.whole_records; or its compressed batches take more than
+            UNPACKED_OF_A_LOG_MAX_BYTES.
+    """
+    unpacked_bytes = 0
+    for batch in batches:
+        is_compressed = batch.is_compressed
+        for offset, key, value in batch.records(at_every_offset=not is_compacted):
+            if is_compressed:
+                unpacked_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
+                if unpacked_bytes > UNPACKED_OF_A_LOG_MAX_BYTES:
+                    most = UNPACKED_OF_A_LOG_MAX_BYTES
+                    raise UnreadableRecords(f"{batch}: the log's records take over {most} bytes")
+            yield batch, offset, key, value
+
+
 def batches_in(
     segments: Iterable[tuple[str, bytes]], *, is_compacted: bool = True
 ) -> tuple[Batch, ...]:
@@ -186,7 +224,7 @@ def placed_batches(
                 position_bytes += len(batch.data)
                 end = batch.next_offset
         if damage is not None:
-            raise damage
+            raise DamagedLog(str(damage), _base_offset(name) if end is None else end)
 
 
 def _up_to_damage(name: str, data: bytes) -> tuple[list[Batch], DamagedLog | None]:

@@ -194,6 +194,7 @@ LOOKS = Table(
         "answered": _INTS,  # the nodes that answered, ascending; some may have no replica
         "incarnations": _INTS,  # of those nodes, in their order
         "is_final": _BOOLEAN,  # OF_THE_END, or the last look where that stands for it
+        "silent": _INTS,  # the nodes that were asked and did not answer, ascending
     },
     ("run_id", "look"),
 )
@@ -279,6 +280,7 @@ REPLICAS = Table(
         "in_sync": _BOOLEAN,  # in the final look's ISR; null of a replica that checks leave out
         "batches": _LONG,
         "damage": _STRING,  # why the log did not decode; null when it did
+        "damage_offset": _LONG,  # where the log ends before the damage; null where not known
     },
     ("run_id", "topic", "partition", "broker"),
 )

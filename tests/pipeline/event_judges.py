@@ -101,7 +101,7 @@ def _successors(run: Run) -> CheckResult:
 
 PYTHON: Mapping[str, Callable[[Run], CheckResult | None]] = {
     "completeness": _completeness,
-    "leader_uniqueness": lambda run: check_leader_uniqueness(_events(run)),
+    "leader_uniqueness": lambda run: check_leader_uniqueness(_events(run), run.looks),
     "truncations": lambda run: check_truncations(_events(run)),
     "isr": _isr,
     "empty_fetches": _empty_fetches,

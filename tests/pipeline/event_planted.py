@@ -386,7 +386,11 @@ PLANTED = [
         "in another start it lacks that", with_two(follower(2), follower(2), incarnation=2), {}
     ),
     Planted("in another epoch it lacks that", with_two(follower(2), follower(2, 2)), {}),
-    Planted("as a leader it lacks that", with_two(replica("leader", 2, 2), follower(2)), {}),
+    Planted(
+        "as a leader it lacks that",
+        with_two(replica("leader", 2, 2), follower(2)),
+        {"leader_uniqueness": [("I7", -1, 1)]},
+    ),
     Planted(
         "of another topic of that name it lacks that",
         with_two(follower(2), replace(follower(2), topic_id=OTHER_ID)),

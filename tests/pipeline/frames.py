@@ -293,6 +293,7 @@ def _looks(run: Run) -> Iterator[Row]:
             "answered": [node for node, _ in answers],
             "incarnations": [told.incarnation for _, told in answers],
             "is_final": number == len(run.looks) - 1,
+            "silent": sorted(node for node, told in look.nodes.items() if told is None),
         }
 
 

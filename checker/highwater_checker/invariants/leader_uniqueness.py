@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.lives import Life, Lives
+from highwater_checker.looks import Look, leaders_in
 from highwater_checker.wording import Wording
 from highwater_core.events import EventKind, TraceEvent
 
 
-def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
+def check_leader_uniqueness(
+    events: Sequence[TraceEvent], looks: Sequence[Look] = ()
+) -> CheckResult:
     """Find leader epochs in which two brokers led, or were elected, or that were written twice.
 
     Examines BECAME_LEADER of brokers and LEADER_ELECTED of controllers, in each life of a topic.
+    Brokers that a look saw lead, and whose traces do not say so, count too.
     Deleted topics without ids, whose lives cannot be told apart, are left out.
     Source: docs/reference/invariants.md, I7.
     """
@@ -38,6 +42,12 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
         first, told = leaders.setdefault((life, event.leader_epoch), (leader, event))
         if first != leader:
             findings.append(_two_leaders(told, first, event, leader))
+    traced = {(each.topic, each.partition, each.broker, each.message) for each in findings}
+    findings += (
+        each
+        for each in _seen_to_lead(lives, {key: first for key, (first, _) in leaders.items()}, looks)
+        if (each.topic, each.partition, each.broker, each.message) not in traced
+    )
     findings += [_repeated(events) for _, events in sorted(elected.items()) if len(events) > 1]
     return CheckResult("one leader per leader epoch (I7)", examined, tuple(findings))
 
@@ -45,6 +55,28 @@ def check_leader_uniqueness(events: Sequence[TraceEvent]) -> CheckResult:
 def _two_leaders(told: TraceEvent, first: int, event: TraceEvent, second: int) -> Finding:
     what = Wording.TWO_LEADERS.filled(first=first, leader=second, leader_epoch=event.leader_epoch)
     return _finding(what, (told, event), broker=second)
+
+
+def _seen_to_lead(
+    lives: Lives, leaders: Mapping[tuple[Life, int], int], looks: Sequence[Look]
+) -> Iterator[Finding]:
+    """Yield each broker that led, in a look, in an epoch that another leads.
+
+    leaders: by life and leader epoch, as the traces have them.
+    """
+    seen: dict[tuple[Life, int], dict[int, Look]] = {}
+    for look in looks:
+        for node, replica in leaders_in(look):
+            life = lives.of(replica.topic_partition, replica.topic_id)
+            if life is not None:
+                seen.setdefault((life, int(replica.leader_epoch)), {}).setdefault(node, look)
+    for key, by_node in sorted(seen.items()):
+        (at, _), leader_epoch = key
+        first = leaders[key] if key in leaders else min(by_node)
+        for node in sorted(by_node.keys() - {first}):
+            what = Wording.TWO_LEADERS.filled(first=first, leader=node, leader_epoch=leader_epoch)
+            seen_ns = by_node[node].time_ns
+            yield Finding("I7", what, at.topic, at.partition, broker=node, looks=(seen_ns,))
 
 
 def _repeated(events: Sequence[TraceEvent]) -> Finding:

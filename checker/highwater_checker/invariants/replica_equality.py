@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
@@ -13,6 +14,8 @@ from highwater_core.internal_topics import INTERNAL_TOPICS
 
 CHECK = "replicas are byte-equal (I3)"
 _BYTES_SHOWN = 8
+_CRC = range(17, 21)
+"""A batch's bytes with its CRC, which differs wherever anything does."""
 
 
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
@@ -169,11 +172,11 @@ def _finding(
 
 
 def _first_byte(left: Batch | None, right: Batch | None) -> tuple[str, ...]:
-    """Return a line with the first byte at which two batches differ."""
+    """Return a line with the first byte at which two batches differ, but for their CRCs."""
     if left is None or right is None:
         return ()
-    both = zip(left.data, right.data, strict=False)
-    shorter = min(len(left.data), len(right.data))
-    at = next((place for place, (mine, theirs) in enumerate(both) if mine != theirs), shorter)
+    both = enumerate(zip_longest(left.data, right.data))
+    unlike = [place for place, (mine, theirs) in both if mine != theirs]
+    at = next((place for place in unlike if place not in _CRC), unlike[0])
     mine, theirs = (data[at : at + _BYTES_SHOWN].hex(" ") for data in (left.data, right.data))
     return (f"from byte {at} on: {mine or 'nothing'} against {theirs or 'nothing'}",)

@@ -13,7 +13,7 @@ from highwater_checker.history import Acknowledged, HistoryEvent, Sends, client_
 from highwater_checker.incomplete import ALL_WHOLE, Incomplete, incomplete_of
 from highwater_checker.lives import Life, Lives, deleted_topics
 from highwater_checker.lives_of_records import LifeOfRecord, LivesOfRecords
-from highwater_checker.looks import Look, decode_looks
+from highwater_checker.looks import Look, decode_looks, replicas_of
 from highwater_checker.probes import Probe, decode_probes
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
@@ -105,13 +105,42 @@ class Evidence:
     def asked_of_logs(self) -> tuple[Acknowledged, ...]:
         """Return the promised records that the logs must have, without those of deleted topics.
 
-        With only_in_sync, none of a partition without a leader, or without any log: that is unread.
+        Of a partition without any log that was read they are asked for only where it is gone:
+        every node answered at the end, and none has a replica. Else its logs are evidence that is
+        missing.
+        With only_in_sync nodes may stay down, so that nobody can tell.
         """
-        asked = tuple(ack for ack in self.promised if not ack.life.is_over)
-        if not self.promises.only_in_sync:
-            return asked
-        read = {at for at, logs in self.logs.by_partition.items() if logs}
-        return tuple(ack for ack in asked if TopicPartition(ack.topic, ack.partition) in read)
+        shown = self._shown_by_logs()
+        asked = self._not_deleted
+        return tuple(ack for ack in asked if (ack.topic, ack.partition) in shown)
+
+    def acknowledged_without_a_log(self) -> set[TopicPartition]:
+        """Return the partitions of promised records that are not asked of the logs.
+
+        None with only_in_sync.
+        """
+        if self.promises.only_in_sync:
+            return set()
+        shown = self._shown_by_logs()
+        asked = {(ack.topic, ack.partition) for ack in self._not_deleted}
+        return {TopicPartition(*at) for at in asked - shown}
+
+    @property
+    def _not_deleted(self) -> tuple[Acknowledged, ...]:
+        return tuple(ack for ack in self.promised if not ack.life.is_over)
+
+    def _shown_by_logs(self) -> set[tuple[str, int]]:
+        """Return the partitions with promised records whose logs were read, or are gone."""
+        written = {(ack.topic, ack.partition) for ack in self._not_deleted}
+        read = {(at.topic, at.partition) for at, logs in self.logs.by_partition.items() if logs}
+        return {at for at in written if at in read or self._is_gone(TopicPartition(*at))}
+
+    def _is_gone(self, at: TopicPartition) -> bool:
+        """Return whether no node had a replica of the partition at the end, and all answered."""
+        if self.promises.only_in_sync or self.final_look is None:
+            return False
+        nodes = self.final_look.nodes.values()
+        return None not in nodes and not replicas_of(self.final_look, at)
 
     def sends_one_at_a_time(self, process: str) -> bool:
         """Return whether the process's client had one request in flight at most."""

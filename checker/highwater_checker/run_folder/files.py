@@ -47,6 +47,14 @@ def last_byte_of(path: Path) -> bytes:
         return file.read(1)
 
 
+def is_torn(path: Path) -> bool:
+    """Return whether the file ends in half a line; False also of an unreadable one."""
+    try:
+        return last_byte_of(path) not in (b"", b"\n")
+    except OSError:
+        return False
+
+
 def files_in(folder: Path, suffix: str) -> list[Path]:
     """Return what is in the folder under names that end so, by name; [] of one without access.
 

@@ -23,7 +23,7 @@ from highwater_checker.history import (
     unmatched_of,
 )
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.files import files_in, last_byte_of, text_of
+from highwater_checker.run_folder.files import files_in, is_torn, text_of
 from highwater_checker.run_folder.lines import read_lines
 
 Histories = Mapping[str, Sequence[HistoryEvent]]
@@ -151,7 +151,7 @@ def followed_processes(processes: Collection[str]) -> list[str]:
 def torn_histories(history_folder: Path) -> list[str]:
     """Return the processes whose history ends in the middle of a line, which no reader counts."""
     processes = processes_in(history_folder)
-    return sorted(each for each in processes if _is_torn(_history_of(history_folder, each)))
+    return sorted(each for each in processes if is_torn(_history_of(history_folder, each)))
 
 
 def torn_while_alive(history_folder: Path) -> list[str]:
@@ -184,11 +184,3 @@ def process_of(name: str) -> str | None:
     path = PurePath(name)
     is_history = path.parent.as_posix() == names.HISTORY and path.suffix == ".jsonl"
     return path.stem if is_history and _PROCESS.fullmatch(path.stem) else None
-
-
-def _is_torn(path: Path) -> bool:
-    """Return False also of an unreadable file, which its reader reports."""
-    try:
-        return last_byte_of(path) not in (b"", b"\n")
-    except OSError:
-        return False

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from highwater_checker.run_folder.files import files_in, read_whole, text_of
+from highwater_checker.run_folder.files import files_in, is_torn, read_whole, text_of
+from highwater_checker.slices import Start
 from highwater_core.events import TraceEvent
 from highwater_core.json_lines import DamagedLines
 from highwater_core.traces import decode_events
 
 T = TypeVar("T")
+_TRACE = re.compile(r"(broker|controller)-(?P<node>\d{1,9})-(?P<incarnation>\d{1,9})\.jsonl")
 
 
 def read_lines(
@@ -33,6 +36,19 @@ def read_lines(
         what, found = error.strerror or str(error), []
     if unread is not None:
         unread.append(f"{text_of(path.name)}: {what}")
+    return found
+
+
+def torn_traces(trace_folder: Path) -> list[tuple[str, Start]]:
+    """Return the names of traces that end in half a line, each with its node and start, by name.
+
+    Unreadable files are left out, which their reader reports, and names of no node's start.
+    """
+    found: list[tuple[str, Start]] = []
+    for path in files_in(trace_folder, ".jsonl"):
+        named = _TRACE.fullmatch(path.name)
+        if named is not None and is_torn(path):
+            found.append((path.name, (int(named["node"]), int(named["incarnation"]))))
     return found
 
 

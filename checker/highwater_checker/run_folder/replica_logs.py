@@ -17,6 +17,7 @@ from highwater_checker.segments import (
     ReplicaLog,
     UnreadableRecords,
     read_batches,
+    records_in,
 )
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicPartition
@@ -158,9 +159,8 @@ def _batches_of(
         return None
     try:
         batches = read_batches(folder, is_compacted=is_compacted)
-        for batch in batches:
-            for _ in batch.records(at_every_offset=not is_compacted):
-                pass
+        for _ in records_in(batches, is_compacted=is_compacted):
+            pass
     except UnreadableRecords as error:
         unread.append(f"{at} of broker {broker}: {error}")
         return None
@@ -169,6 +169,6 @@ def _batches_of(
         return None
     except DamagedLog as error:
         what = Wording.DAMAGED.filled(damage=error)
-        damage.append(Finding("I3", what, at.topic, at.partition, broker=broker))
+        damage.append(Finding("I3", what, at.topic, at.partition, error.offset, broker))
         return None
     return batches

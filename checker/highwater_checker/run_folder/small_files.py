@@ -34,6 +34,7 @@ from highwater_checker.run_folder.histories import (
     processes_in,
     torn_while_alive,
 )
+from highwater_checker.run_folder.lines import torn_traces
 from highwater_checker.slices import Slices
 from highwater_checker.verdict import Requirement
 
@@ -99,10 +100,12 @@ def read_small_files(folder: Path) -> SmallFiles:
     history = folder / names.HISTORY
     processes, torn = processes_in(history, unread), torn_while_alive(history)
     missing = histories_missing(() if promises is None else promises.clients, processes)
+    final_look = read_document(FINAL_LOOK, folder, unread)
+    unread += _torn_of_the_living(folder, final_look)
     return SmallFiles(
         promises=promises,
         requirements=read_document(REQUIREMENTS, folder, unread) or (),
-        final_look=read_document(FINAL_LOOK, folder, unread),
+        final_look=final_look,
         watched=read_document(WATCHED, folder, unread, is_needed=False),
         excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),
         processes=tuple(processes),
@@ -112,6 +115,22 @@ def read_small_files(folder: Path) -> SmallFiles:
         slices=Slices(begins or ()),
         unread=tuple(dict.fromkeys(unread)),
     )
+
+
+def _torn_of_the_living(folder: Path, final_look: Look | None) -> list[str]:
+    """Return the traces that end in half a line though their nodes answered at the end.
+
+    A killed node's trace may. Another node ends its trace when it stops, after the final look.
+    """
+    if final_look is None:
+        return []
+    nodes = final_look.nodes.items()
+    alive = {(node, each.incarnation) for node, each in nodes if each is not None}
+    return [
+        f"{name}: it ends in half a line, and its node answered at the end"
+        for name, start in torn_traces(folder / names.TRACE)
+        if start in alive
+    ]
 
 
 def read_document(

@@ -27,7 +27,7 @@ from highwater_pipeline.checks.findings import (
     sum_by_run,
 )
 from highwater_pipeline.checks.ranges import doubts
-from highwater_pipeline.tables import RUNS, Tables
+from highwater_pipeline.tables import LOOKS, REPLICA_LOOKS, RUNS, Tables
 
 INVARIANT = "I1"
 SENT = [*PLACE, "key", "value", "process", "function", "operation_id", "acks"]
@@ -39,7 +39,8 @@ def run(tables: Tables) -> CheckFrames:
     Each record sent with acks=all is looked for on every replica of its partition. Below a
     replica's log_start_offset it may be gone: retention removed it. So may a record of a compacted
     topic that a newer one of its key succeeds there. A replica out of the ISR may end before it.
-    Records of a deleted topic are not looked for.
+    Records of a deleted topic are not looked for. Of a partition without a log they are lost if no
+    node had a replica of it at the end; else its logs are evidence that is missing.
     Source: docs/reference/invariants.md, I1;
     highwater_checker.invariants.acknowledged_records.
     """
@@ -48,9 +49,7 @@ def run(tables: Tables) -> CheckFrames:
     # Replicas also hold records sent with fewer acks: they are compared with the rest.
     where = doubts(tables, acknowledged, PARTITION, counts=is_promised())
     doubted = where.doubted(acknowledged.select(*SENT)).where(is_promised())
-    unread = doubted.join(fn.broadcast(replicas), PARTITION, "left_anti").join(
-        fn.broadcast(_asking_of_all(tables)), "run_id", "left_semi"
-    )
+    unread = of_nobody(tables, doubted.join(fn.broadcast(replicas), PARTITION, "left_anti"))
     expected = where_due(doubted.join(fn.broadcast(replicas), PARTITION))
     held = where.doubted(held_records(tables)).withColumnRenamed("value", "held")
     findings = all_of(
@@ -71,11 +70,21 @@ def run(tables: Tables) -> CheckFrames:
     return CheckFrames(findings, sum_by_run(tables, looked_at, "records"))
 
 
-def _asking_of_all(tables: Tables) -> DataFrame:
-    """Return (run_id) of the runs that must end with a leader and a log of every partition."""
+def of_nobody(tables: Tables, records: DataFrame) -> DataFrame:
+    """Return the records of partitions of which no node had a replica when all answered.
+
+    Where nodes may stay down, nobody can tell.
+    """
     may_end_without = fn.coalesce("only_in_sync", fn.lit(False))
     saw_the_end = fn.coalesce("saw_the_end", fn.lit(True))
-    return tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
+    runs = tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
+    silent = tables[LOOKS].where("is_final AND size(silent) > 0").select("run_id")
+    hosted = tables[REPLICA_LOOKS].where("is_final").select(*PARTITION).distinct()
+    return (
+        records.join(fn.broadcast(runs), "run_id", "left_semi")
+        .join(fn.broadcast(silent), "run_id", "left_anti")
+        .join(fn.broadcast(hosted), PARTITION, "left_anti")
+    )
 
 
 def _not_held(tables: Tables, expected: DataFrame, held: DataFrame) -> DataFrame:

@@ -18,6 +18,7 @@ from highwater_checker.run_folder.intents import Phase
 from highwater_checker.slices import EARLIER_KINDS
 from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.internal_topics import INTERNAL_TOPICS
+from highwater_pipeline.checks.acknowledged_records import of_nobody
 from highwater_pipeline.checks.evidence import (
     PARTITION,
     REPLICA,
@@ -59,7 +60,7 @@ def unproven(tables: Tables) -> Mapping[str, tuple[str, ...]]:
         _earlier_events(tables),
         _unexplained_starts(tables),
         _uncommitted(tables),
-        _read_of_no_log(tables),
+        _records_of_no_log(tables),
         _starts_of_others(tables),
         _unsent(tables),
         _untold_lives(tables),
@@ -220,15 +221,27 @@ def _uncommitted(tables: Tables) -> DataFrame:
     return _because(below, text(f"{COMMITTED}: {what}"))
 
 
-def _read_of_no_log(tables: Tables) -> DataFrame:
-    """Return the partitions of which records were read, and no replica's log was.
+def _records_of_no_log(tables: Tables) -> DataFrame:
+    """Return the partitions whose records were acknowledged or read, and no replica's log was read.
 
-    Source: highwater_checker.requirements.reads_have_logs.
+    Records of a partition that no node had at the end are lost, and a finding.
+    Source: highwater_checker.requirements.records_have_logs.
     """
-    read = reads_of_consumers(tables).where(~fn.col("is_over")).select(*PARTITION).distinct()
     logs = whole_replicas(tables).select(*PARTITION)
+    read = reads_of_consumers(tables).where(~fn.col("is_over")).select(*PARTITION)
+    runs = tables[RUNS].where(~fn.coalesce("only_in_sync", fn.lit(False))).select("run_id")
+    written = (
+        acknowledged_sends(tables)
+        .where(is_promised() & ~fn.col("is_over"))
+        .select(*PARTITION)
+        .join(fn.broadcast(runs), "run_id", "left_semi")
+        .distinct()
+        .join(logs, PARTITION, "left_anti")
+    )
+    written = written.join(of_nobody(tables, written), PARTITION, "left_anti")
+    without = read.unionByName(written).distinct().join(logs, PARTITION, "left_anti")
     what = f"{COMPARED}: {{topic}}-{{partition}}: no replica was read"
-    return _because(read.join(logs, PARTITION, "left_anti"), text(what))
+    return _because(without, text(what))
 
 
 def _starts_of_others(tables: Tables) -> DataFrame:

@@ -275,7 +275,9 @@ def _rows_of_look(run_id: str, number: int, seen: Look, *, is_final: bool) -> Se
         for node, snapshot in told.items()
         for replica in snapshot.replicas
     ]
-    return [{**look, "answered": tuple(told), "incarnations": incarnations}, *replicas]
+    silent = tuple(sorted(seen.nodes.keys() - told.keys()))
+    nodes = {"answered": tuple(told), "incarnations": incarnations, "silent": silent}
+    return [{**look, **nodes}, *replicas]
 
 
 def _probes(file: LineFile, at: Decoded) -> Sequence[Row]:

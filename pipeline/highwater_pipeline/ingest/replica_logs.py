@@ -6,7 +6,7 @@ A worker holds one replica's log in memory at a time, as the checker does.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,13 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from highwater_checker.segments import Batch, DamagedLog, UnreadableRecords, read_batches
+from highwater_checker.segments import (
+    Batch,
+    DamagedLog,
+    UnreadableRecords,
+    read_batches,
+    records_in,
+)
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_pipeline.ingest.decoding import Row, decoded
 from highwater_pipeline.ingest.inventory import SEGMENTS, UNREAD, Inventory
@@ -51,6 +57,7 @@ _LOG = StructType(
         StructField("end_offset", LongType()),
         StructField("batches", LongType()),
         StructField("damage", StringType()),
+        StructField("damage_offset", LongType()),
         StructField("unread", StringType()),
     ]
 )
@@ -69,6 +76,7 @@ def decoded_logs(
         end_offset: null for an empty log.
         batches: their number.
         damage: why the log does not decode, else null.
+        damage_offset: where the log ends before the damage, null where that is not known.
         unread: why the log could not be read whole, though it may be sound; else null.
     compacted: each run's compacted topics.
     tasks: at most so many tasks read the replicas.
@@ -183,14 +191,15 @@ def _folders_of(run: Inventory, compacted: Collection[str]) -> Iterator[Row]:
 
 def _rows(folder: Row) -> Iterator[Row]:
     replica = {name: folder[name] for name in REPLICA}
-    log: dict[str, Any] = {"end_offset": None, "batches": 0, "damage": None, "unread": None}
+    log: dict[str, Any] = {**dict.fromkeys(_LOG.names), "batches": 0}
     try:
         is_compacted = folder["is_compacted"]
         batches = read_batches(Path(folder["folder"]), is_compacted=is_compacted)
-        for batch in batches:
-            yield from _records(replica, batch, is_compacted=is_compacted)
+        yield from _records(replica, batches, is_compacted=is_compacted)
     except DamagedLog as error:
         log["damage"] = str(error)
+        if error.offset >= 0:
+            log["damage_offset"] = error.offset
     except (UnreadableRecords, OSError) as error:
         log["unread"] = f"{UNREAD}: {error}"
     else:
@@ -199,14 +208,16 @@ def _rows(folder: Row) -> Iterator[Row]:
     yield {**replica, "log": log}
 
 
-def _records(replica: Row, batch: Batch, *, is_compacted: bool) -> Iterator[Row]:
-    """Yield the batch's rows of RECORDS.
+def _records(replica: Row, batches: Iterable[Batch], *, is_compacted: bool) -> Iterator[Row]:
+    """Yield the log's rows of RECORDS.
 
     Records of the brokers' own topics are binary: their bytes that are no UTF-8 stay different.
     """
-    batch_crc = zlib.crc32(batch.data)
     errors = "backslashreplace" if replica["topic"] in INTERNAL_TOPICS else "replace"
-    for offset, key, value in batch.records(at_every_offset=not is_compacted):
+    batch_crc, of_batch = 0, None
+    for batch, offset, key, value in records_in(batches, is_compacted=is_compacted):
+        if batch is not of_batch:
+            batch_crc, of_batch = zlib.crc32(batch.data), batch
         yield {
             **replica,
             "offset": offset,

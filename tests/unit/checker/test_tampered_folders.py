@@ -8,10 +8,11 @@ import pytest
 
 from highwater_checker.judging import judge_run
 from highwater_checker.looks import Look
+from highwater_wire.kafka.record_batch import build_batch
 from tests.pipeline.tampered import TAMPERED
 from tests.pipeline.tampering import BROKERS, FAIL, looked
 from tests.pipeline.tampering_logs import started_high
-from tests.support.run_on_disk import write_run
+from tests.support.run_on_disk import segment, write, write_run
 
 
 @pytest.mark.parametrize("name", TAMPERED)
@@ -42,3 +43,27 @@ def test_a_lawful_loss_excuses_log_starts_above_it_alone(
     run = write_run(tmp_path / "run")
     started_high(lost_from)(run)
     assert any("it starts at 1" in reason for reason in judge_run(run).reasons) is is_told
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "told"),
+    [
+        ((b"x" * 400 + b"A" + b"y" * 400, 1_000), (b"x" * 400 + b"B" + b"y" * 400, 1_000), "A"),
+        ((b"v0", 1_000), (b"v0", 2_000), "from byte"),
+    ],
+)
+def test_what_differs_between_replicas_is_shown_and_not_their_checksums_alone(
+    mine: tuple[bytes, int], theirs: tuple[bytes, int], told: str, tmp_path: Path
+) -> None:
+    """Found: the line had the batches' CRCs, and long values were cut before they differed."""
+    run = write_run(tmp_path / "run")
+    for broker, (value, timestamp_ms) in enumerate((mine, theirs)):
+        write(segment(run, broker), build_batch([(None, value, timestamp_ms)], 0, 0))
+    (unlike,) = [each for each in judge_run(run).findings if each.invariant == "I3"]
+    byte, first, second = unlike.around
+    at = int(byte.removeprefix("from byte ").split()[0])
+    assert at > 20
+    assert told in byte + first
+    if told == "A":
+        assert "A" in first
+        assert "B" in second

@@ -2,7 +2,8 @@
 WITH examined AS (
   SELECT * FROM {replicas} WHERE high_watermark >= 0
 ), findings AS (
-  SELECT run_id, 'I3' AS invariant, topic, partition, broker, 'DAMAGED' AS wording, damage
+  SELECT run_id, 'I3' AS invariant, topic, partition, coalesce(damage_offset, -1) AS offset, broker,
+    'DAMAGED' AS wording, damage
   FROM examined
   WHERE damage IS NOT NULL
 )
