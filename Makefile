@@ -90,7 +90,7 @@ lint: $(PIPELINE_STAMP) $(DOCS_STAMP) ## Check formatting, rules, types, imports
 	$(BIN)/lint-imports
 	scripts/generate-proto --check
 	scripts/generate-docs --check
-	$(SCHEMA) vendor.github-workflows $(STAGES)/github.yml
+	$(SCHEMA) vendor.github-workflows $(STAGES)/github.yml .github/workflows/nightly.yml
 	$(SCHEMA) vendor.gitlab-ci --data-transform gitlab-ci $(STAGES)/gitlab.yml
 	$(SCHEMA) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
 	$(SCHEMA) vendor.compose-spec compose/compose.yaml compose/overlays/*.yaml

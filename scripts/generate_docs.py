@@ -421,9 +421,9 @@ def faults_page() -> str:
     return page(
         "Faults",
         "What a plan may do to a cluster: the value of `do` in a step, told apart by `fault`.\n"
-        "[how-to/chaos.md](../how-to/chaos.md) says how they are used, proven and taken back;\n"
+        "[how-to/chaos.md](../how-to/chaos.md) says how they are used, proven and undone;\n"
         "[plan.schema.json](plan.schema.json) is the JSON schema of plans.",
-        "A fault with `for_ms` is taken back after that time, else when the faults end. Nodes are "
+        "A fault with `for_ms` is undone after that time, else when the faults end. Nodes are "
         "named\n(`broker-1`) or described (`leader of t-0`, `follower of t-0`, `last follower of "
         "t-0`, `active\ncontroller`). Links are directed, `source` to `target`, on one `plane`: "
         f"{', '.join(f.PLANES)}; `{f.ANY}`\nstands for every peer. Fields in parentheses may be "

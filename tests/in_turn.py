@@ -1,7 +1,9 @@
 """Which of the costly tests run for a commit: every third one.
 
 A commit's share is settled by its hash, so it passes today and tomorrow alike, and a fault in what
-one of these tests alone sees is found within a few commits, at the latest by the nightly run.
+one of these tests alone sees is found within a few commits, at the latest by the nightly job
+(.github/workflows/nightly.yml), which runs all. The reasons are in
+docs/decisions/0015-a-commit-runs-a-third-of-the-costly-tests.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The controller commands this broker's replicas: commands over gRPC, and what it is told.
+"""A broker's link with its controller: commands that come over gRPC, and what the broker reports.
 
 Source: V3 design; ARCHITECTURE.md.
 """

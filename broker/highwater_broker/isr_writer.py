@@ -238,7 +238,7 @@ class RegistrationView(Protocol):
 
 
 class IsrListener(Protocol):
-    """Is told of ISRs that were written here."""
+    """Gets a call for each ISR that this broker itself has written into ZooKeeper."""
 
     def changed(self, topic_partition: TopicPartition) -> None: ...
 

@@ -118,7 +118,7 @@ def test_records_of_replicas_that_no_client_read_are_doubted(spark: SparkSession
     reads = reads_of_consumers(given)
     last = reads.select("run_id", "process", "topic").distinct()
     assert doubts(given, reads, READER).doubtful.isEmpty()  # type: ignore[union-attr]
-    found = doubts(given, reads, READER, told_by=last)
+    found = doubts(given, reads, READER, reported_by=last)
     assert found.doubtful is not None
     assert sorted(row["range"] for row in found.doubtful.collect()) == [2, 3]
 

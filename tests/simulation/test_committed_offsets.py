@@ -12,7 +12,6 @@ from highwater_checker.catalogue.explain import explain
 from highwater_checker.history import OperationType
 from highwater_checker.invariants.committed_offsets import check_committed_offsets
 from highwater_checker.invariants.coordinators import check_coordinators
-from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ElectionType, ReassignmentItem
 from highwater_core.config import MayBreak
@@ -27,6 +26,7 @@ from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.oracle.violation import InvariantBroken
 from highwater_simulator.world import World
+from tests.support.committer import OffsetCommitter
 from tests.support.failover_story import ORDERS, create_orders
 
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)

@@ -13,7 +13,6 @@ from highwater_chaos.plan import PlanTopology
 from highwater_checker.history import HistoryEvent
 from highwater_checker.invariants.committed_offsets import check_committed_offsets
 from highwater_checker.invariants.coordinators import check_coordinators
-from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ElectionType, ReassignmentItem
 from highwater_core.events import EventKind, TraceEvent
@@ -23,6 +22,7 @@ from highwater_simulator.liveness import Core, missing
 from highwater_simulator.network import Plane
 from highwater_simulator.oracle.oracle import Oracle
 from highwater_simulator.world import World
+from tests.support.committer import OffsetCommitter
 from tests.support.failover_story import ORDERS, create_orders
 
 CLIENTS, GROUPS, FAULTS = 3, 2, 5

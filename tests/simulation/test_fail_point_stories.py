@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from highwater_chaos.plan import Network
-from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.admin_messages import ReassignmentItem
 from highwater_core.config import PRESETS, Preset, Truncation
@@ -32,6 +31,7 @@ from highwater_wire.kafka.config_messages import (
     ConfigOperationType,
     ConfigResourceType,
 )
+from tests.support.committer import OffsetCommitter
 from tests.support.failover_story import ORDERS
 from tests.support.presets import each_preset
 

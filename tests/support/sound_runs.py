@@ -11,17 +11,19 @@ from highwater.run_folder import RunFolder
 from highwater.runs.plans.promises import promises_in_simulator
 from highwater.runs.simulated_evidence import (
     look_at,
+    starts_of,
     write_clock,
     write_histories,
     write_intents,
+    write_lines,
     write_looks,
     write_segments,
-    write_starts,
     write_traces,
 )
 from highwater.search.judging import watched
 from highwater_chaos import faults as f
 from highwater_chaos.plan import Consumer, Plan, PlanTopology, Producer, Step, Topic, Workload
+from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
     EXCUSED,
     FINAL_LOOK,
@@ -32,13 +34,13 @@ from highwater_checker.run_folder.documents import (
     PromisedTopic,
     Promises,
 )
-from highwater_client.committer import OffsetCommitter
 from highwater_client.recorder import HistoryRecorder
 from highwater_core.ids import TopicPartition
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.liveness import Core
 from highwater_simulator.runner import PlanRun
 from highwater_simulator.world import World
+from tests.support.committer import OffsetCommitter
 from tests.support.failover_story import ORDERS, failover
 
 Folder = Mapping[str, bytes]
@@ -53,7 +55,7 @@ def _with_a_failover(folder: RunFolder) -> None:
         world.run(failover(world, client), 600_000)
         write_histories(folder, client.history)
         write_traces(folder, world.trace.entries)
-        write_starts(folder, world.trace.entries)
+        write_lines(folder, names.INTENTS, starts_of(world.trace.entries))
         write_segments(folder, world)
         topic = PromisedTopic(ORDERS.topic, 1, 3)
         folder.write(PROMISES, Promises((topic,), (PromisedProducer("client-0"),)))

@@ -31,7 +31,7 @@ class Asked:
 
 
 class AskedReplicas:
-    """Reads them; what is malformed is told."""
+    """Reads these znodes; a malformed one is traced."""
 
     def __init__(self, session: CurrentSession, view: ClusterView, told: ToldOnce) -> None:
         self._session = session
@@ -54,7 +54,7 @@ class AskedReplicas:
             return None
 
     async def listed(self) -> dict[TopicPartition, tuple[NodeId, ...]]:
-        """Return RAR of each partition that has one; one of no known partition is told."""
+        """Return RAR of each partition that has one; a znode of no known partition is traced."""
         found: dict[TopicPartition, tuple[NodeId, ...]] = {}
         for topic in await self._names(REASSIGNED_PARTITIONS):
             for name in await self._names(reassigned_topic_path(topic)):

@@ -97,7 +97,7 @@ class ClusterView:
     # ------------------------------------------------------------ reads
 
     async def read_brokers(self) -> None:
-        """Read and watch the registrations; malformed ones are told, and count as not live."""
+        """Read and watch the registrations; malformed ones are traced, and count as not live."""
         found: dict[NodeId, BrokerEndpoints] = {}
         for name in await self._session.get().children(BROKER_IDS, watch=True):
             try:
@@ -113,7 +113,7 @@ class ClusterView:
     async def read_topics(self) -> tuple[list[str], list[TopicPartition]]:
         """Read and watch the topics' names; return new topics, and partitions that are gone.
 
-        A topic with an impossible name is told, and left alone.
+        A topic with an impossible name is traced, and left alone.
         """
         names = await self._session.get().children(TOPICS, watch=True)
         for name in names:
@@ -128,7 +128,7 @@ class ClusterView:
     async def read_topic(self, topic: str) -> list[TopicPartition]:
         """Read and watch the topic's assignment; return the partitions that are gone.
 
-        A malformed assignment is told, and the known one stays.
+        A malformed assignment is traced, and the known one stays.
         """
         path = topic_path(topic)
         before = self.partitions_of(topic)

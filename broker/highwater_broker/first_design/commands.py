@@ -113,7 +113,7 @@ class OwnCommands:
         *,
         is_full: bool = False,
     ) -> None:
-        """Give the metadata cache what clients are to be told."""
+        """Give the metadata cache what it answers to clients."""
         await self._carry_out(
             UpdateMetadataRequest(
                 controller_id=self._broker_id,
@@ -130,7 +130,7 @@ class OwnCommands:
 def metadata_of(
     at: TopicPartition, written: Written, assigned: tuple[NodeId, ...]
 ) -> PartitionMetadata:
-    """Return what clients are told about the partition."""
+    """Return the partition's metadata for clients."""
     return PartitionMetadata(
         topic_partition=at,
         leader=written.led_by,

@@ -148,7 +148,7 @@ class ConfigRequests:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "others write it again and again")
 
     async def _read(self, path: str) -> tuple[Mapping[str, str], Stat | None]:
-        """Return the set values; a malformed znode has none: it is told, and may be overwritten."""
+        """Return the set values; a malformed znode has none, is traced, and may be overwritten."""
         try:
             data, stat = await self._session.get().get(path)
         except NoNode:

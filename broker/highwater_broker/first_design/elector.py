@@ -407,7 +407,7 @@ class Elector:
                 await self._paths.give_up(at)
 
     def _again_later(self, work: Work) -> None:
-        """Do this in a while; once, however often it is wanted until then."""
+        """Do the work after REFUSED_RETRY_MS; once, however often this is called until then."""
         if work not in self._for_later:
             self._for_later[work] = None
             self._parts.scope.spawn("Retry", self._note_later(work))

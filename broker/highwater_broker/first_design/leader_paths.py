@@ -89,7 +89,7 @@ class LeaderPaths:
         self._told = told
 
     async def read(self, at: TopicPartition) -> Written | None:
-        """Read and watch both znodes; None, and told, where one of them is damaged.
+        """Read and watch both znodes; None where one of them is damaged, which is traced.
 
         A leader path without a session is damaged: nobody would remove it after its leader's death.
         So is one that does not fit the state: both are written together.
@@ -118,7 +118,7 @@ class LeaderPaths:
                 return None
 
     async def _get(self, path: str) -> tuple[bytes, Stat] | None:
-        """Return the znode, None where there is none; its next change is told in both cases."""
+        """Return the znode, None where there is none; it is watched in both cases."""
         while True:
             with suppress(NoNode):
                 return await self._session.get().get(path, watch=True)

@@ -79,9 +79,10 @@ class ReplicaMoves:
         return tuple(self._under_way)
 
     async def look(self, partition: Partition, written: Written) -> bool:
-        """Take the next step, if this broker leads and has taken over; watch for what is asked.
+        """Take the next step of the partition's move, if this broker leads it and has taken over.
 
-        Return True where it is to look again later, though nothing may tell of it.
+        The znode with the replicas that are asked for is watched from then on. Return True where
+        the caller is to look again later, since no watch may fire.
         """
         at = partition.topic_partition
         self._under_way.pop(at, None)
@@ -124,7 +125,7 @@ class ReplicaMoves:
         return True  # min.insync.replicas, or a queue, may change
 
     async def begin_session(self) -> None:
-        """Tell of replicas that are asked for partitions that do not exist."""
+        """Trace the znodes that ask for replicas of partitions that do not exist."""
         await self._asked.listed()
 
     # ------------------------------------------------------------ the steps

@@ -59,7 +59,7 @@ class StateChangeQueues:
         return [name for each, name in there.items() if each not in self._not_dropped]
 
     async def names(self, broker_id: NodeId, *, watch: bool = False) -> list[str]:
-        """Return the names of the queue's requests, in order; what is no request is told."""
+        """Return the names of the queue's requests, in order; other names are traced."""
         path = queue_path(broker_id)
         await self._session.get().ensure_path(path)
         names = await self._session.get().children(path, watch=watch)
@@ -69,7 +69,7 @@ class StateChangeQueues:
         return [name for name in names if is_request_name(name)]
 
     async def read(self, broker_id: NodeId, name: str) -> QueuedRequest | None:
-        """Return the request; None where it is malformed, which is told, or gone."""
+        """Return the request; None where it is malformed, which is traced, or gone."""
         path = f"{queue_path(broker_id)}/{name}"
         try:
             data, stat = await self._session.get().get(path)
@@ -82,7 +82,7 @@ class StateChangeQueues:
             return None
 
     async def drop(self, broker_id: NodeId, name: str) -> None:
-        """Remove the request; one with children, which nobody here writes, is told and stays.
+        """Remove the request; one with children, which nobody here writes, is traced and stays.
 
         It is carried out, and not pending any more, in both cases.
         """

@@ -15,7 +15,7 @@ class ToldOnce:
         self._told: dict[str, tuple[int, str]] = {}
 
     def tell(self, path: str, what: str, mzxid: int = -1) -> None:
-        """Trace the damage, unless it was told of this znode since it was written."""
+        """Trace what is wrong with a znode, unless that was traced since the znode was written."""
         if self._told.pop(path, None) != (mzxid, what):
             self._trace.emit(EventKind.BAD_INPUT_MET, where=path[:300], what=what[:300])
         if len(self._told) >= MOST:

@@ -44,7 +44,7 @@ Clients = Annotated[
 AtOnce = Annotated[int, typer.Option(min=1, help="Clusters on one machine at once; docker.")]
 Planted = Annotated[str, typer.Option(help="Have all nodes make this mistake.")]
 Name = Annotated[
-    str, typer.Option(help="The campaign's. [default: made of what is asked, and the code]")
+    str, typer.Option(help="The campaign's. [default: made of the other options and the code]")
 ]
 Group = Annotated[
     int | None,

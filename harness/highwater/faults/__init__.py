@@ -1,1 +1,1 @@
-"""Faults on containers: applied with the engine's plain means, proven, and taken back."""
+"""Faults on containers: applied with the engine's plain means, proven, and undone."""

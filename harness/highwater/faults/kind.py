@@ -60,7 +60,7 @@ class Kind(Generic[F]):
     ends: what ends it if the harness dies, in words.
     examples: faults of the kind, for tests and benches that try all kinds. They suit a cluster of
         three brokers with sized disks, one controller and no topics. None needs a workload in order
-        to act, and each lasts until it is taken back.
+        to act, and each lasts until it is undone.
     no_example: why there is none for such a cluster.
     has_lead: whether it is begun some time before it acts, so that links are measured before.
     unsupported: why containers cannot do any fault of the kind; then needs and all words are empty.

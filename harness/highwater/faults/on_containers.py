@@ -1,4 +1,4 @@
-"""Does a plan's faults to containers: each is logged, done, proven and taken back."""
+"""Does a plan's faults to containers: each is logged, done, proven and undone."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class ContainerFaults:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The errors with which faults were not taken back, so far."""
+        """The errors with which faults were not undone, so far."""
         return tuple(self._problems)
 
     def _revert(self, number: int) -> str:
@@ -151,13 +151,13 @@ class ContainerFaults:
         with self._lock:
             done = self._acting.pop(number, None)
         if done is None:
-            return "taken back before"
+            return "undone before"
         self._intents.write(number, Phase.REVERTING)
         try:
             seen = done.revert()
         except _FAILED as error:
             self._intents.write(number, Phase.NOT_REVERTED, why=str(error))
-            self._problems.append(f"fault {number} was not taken back: {error}")
+            self._problems.append(f"fault {number} was not undone: {error}")
             return str(error)
         self._intents.write(number, Phase.REVERTED, seen=seen)
         return seen
@@ -181,7 +181,7 @@ class ContainerFaults:
         """
         self._try("renewing links did not end", self._rooms.links.end)
         for number in sorted(self._acting, reverse=True):
-            self._try(f"fault {number} was not taken back", partial(self._revert, number))
+            self._try(f"fault {number} was not undone", partial(self._revert, number))
         for what, end in (
             ("links", self._rooms.links.heal_rest),
             ("fail-points", self._rooms.points.end),

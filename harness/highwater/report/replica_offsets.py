@@ -27,7 +27,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOffsets:
-    """A replica. told_ns: when its broker told it; None of a log at the end of the run."""
+    """A replica's offsets. told_ns: when its broker reported them; None for a log after the run."""
 
     broker: int
     stretches: tuple[Stretch, ...]
@@ -79,7 +79,7 @@ def _of_batches(batches: Iterable[Batch]) -> Iterator[Stretch]:
 
 
 def as_told(looks: Iterable[Look], at: TopicPartition, until_ns: int) -> Compared:
-    """Return what each broker told last of its replica, up to that time, compared by epochs."""
+    """Return the last report of each broker on its replica, up to that time, compared by epochs."""
     last: dict[int, tuple[int, ReplicaSnapshot]] = {}
     for look in looks:
         if look.time_ns > until_ns:

@@ -67,7 +67,7 @@ def write_intents(folder: RunFolder, result: RunResult) -> None:
 
     Ordering: the starts come first.
     """
-    lines = _starts(result.trace.entries)
+    lines = starts_of(result.trace.entries)
     noted = _notes_of_steps(result)
     for number, (step, (at_ns, node)) in enumerate(
         zip(result.outcome.fired, noted, strict=True), start=1
@@ -91,13 +91,8 @@ def _notes_of_steps(result: RunResult) -> Iterator[tuple[int, int | None]]:
         yield noted[say_step(step)].pop(0)
 
 
-def write_starts(folder: RunFolder, entries: Iterable[Entry]) -> None:
-    """Write the intents of a world without a plan: the starts of nodes after their first."""
-    write_lines(folder, names.INTENTS, _starts(entries))
-
-
-def _starts(entries: Iterable[Entry]) -> list[bytes]:
-    """Return a line for every start that the world made of a node that was up before.
+def starts_of(entries: Iterable[Entry]) -> list[bytes]:
+    """Return a line of intent.jsonl for every start of a node that was up before.
 
     A node that never traced anything is left out.
     """

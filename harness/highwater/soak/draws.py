@@ -161,7 +161,7 @@ def topology_of(settings: SoakSettings) -> PlanTopology:
 
 
 def _on(topology: PlanTopology, wanted: Wanted, number: int) -> Wanted:
-    """Return what is wanted of a plan on that topology: with a topic of its own name."""
+    """Return the options of a random plan on that topology, whose topic has a name of its own."""
     without = wanted.without
     calm = (*without, *_ENDS_NODES)
     is_calm = (number - 1) % STRETCH >= STRETCH // 2

@@ -36,7 +36,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Where a failed plan or a leak is told; both may be empty."""
+    """The webhook's address and the command that get each finding; "" for none."""
 
     webhook: str = ""
     command: str = ""
@@ -55,13 +55,16 @@ class Hooks:
             raise HarnessError(f"--webhook {self.webhook!r}: an http or https address is needed")
 
     def tell(self, soak: Path, entry: Entry, say: Callable[[str], None]) -> None:
-        """Tell a failed plan; whoever does not listen is told of on the screen, and no more."""
+        """Send a failed plan's finding to the webhook and to the command.
+
+        say: gets a line for each of them that failed; the soak goes on.
+        """
         if entry.outcome is not Outcome.FAIL:
             return
         self._tell(Told(str(soak), command_again(soak, entry), entry), say)
 
     def tell_leak(self, soak: Path, leak: Judgement, say: Callable[[str], None]) -> None:
-        """Tell a leak, likewise."""
+        """Send a leak to the webhook and to the command, as `tell` does."""
         self._tell(Told(str(soak), f"highwater watch {soak}", leak=str(leak)), say)
 
     def _tell(self, told: Told, say: Callable[[str], None]) -> None:

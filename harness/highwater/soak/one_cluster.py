@@ -32,7 +32,7 @@ _NOT_AT_REST = (
     HarnessError, NeverHappened, NodeUnreachable, docker.errors.APIError,
     requests.RequestException,
 )  # fmt: skip
-"""Errors of whoever takes a round away and looks at what is left."""
+"""Errors of removing a round's topics and groups, and of looking at what is left of the round."""
 
 
 class OneCluster:

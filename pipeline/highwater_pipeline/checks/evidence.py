@@ -89,28 +89,30 @@ def reads_of_consumers(tables: Tables) -> DataFrame:
     return operations_of(tables, "poll").where(is_type("ok"))
 
 
-def places_of(told: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Return each combination of by once, and is_one: whether all its rows have one value.
+def places_of(reported: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return each place of reported records once, and is_one: whether all its rows have one value.
+
+    by: the columns that name a place; rows with equal ones are of one place.
 
     Values are compared by 64-bit hashes: Spark aggregates columns of fixed size without a sort.
     """
     hashed = fn.xxhash64("value")
-    return told.groupBy(*by).agg((fn.min(hashed) == fn.max(hashed)).alias("is_one"))
+    return reported.groupBy(*by).agg((fn.min(hashed) == fn.max(hashed)).alias("is_one"))
 
 
 def with_first(
-    told: DataFrame, places: DataFrame, by: Sequence[str], order: Sequence[str]
+    reported: DataFrame, places: DataFrame, by: Sequence[str], order: Sequence[str]
 ) -> DataFrame:
-    """Return the rows of told at places with more than one value, with a column first.
+    """Return the reported records of places where clients reported more than one value.
 
-    told: rows with PLACE, value and operation. places: as places_of returns them.
-    first: the (value, operation) of the place's first row, by the order.
+    Each row has a column more, first: the (value, operation) of its place's first row by the order.
     There are few such places, and only they are sorted.
+    reported: rows with PLACE, value and operation. places: as places_of returns them for by.
     """
     in_order = Window.partitionBy(*by).orderBy(*order)
     first = fn.first(fn.struct("value", "operation")).over(in_order)
     many = fn.broadcast(places.where(~fn.col("is_one")).select(*by))
-    return told.join(many, list(by), "left_semi").withColumn("first", first)
+    return reported.join(many, list(by), "left_semi").withColumn("first", first)
 
 
 def held_records(tables: Tables) -> DataFrame:

@@ -36,48 +36,48 @@ class Doubts:
     doubtful: DataFrame | None = None
     like: DataFrame | None = None
 
-    def doubted(self, told: DataFrame) -> DataFrame:
-        """Return the rows of told that lie in doubtful ranges; they are cached."""
+    def doubted(self, rows: DataFrame) -> DataFrame:
+        """Return those of the rows whose offsets lie in doubtful ranges; they are cached."""
         if self.doubtful is None:
-            return told
+            return rows
         few = fn.broadcast(_hashed(self.doubtful).select(_HASH))
-        found = _hashed(_in_ranges(told)).join(few, _HASH, "left_semi")
+        found = _hashed(_in_ranges(rows)).join(few, _HASH, "left_semi")
         return kept(found.drop(RANGE, _HASH))
 
 
 def doubts(
     tables: Tables,
-    told: DataFrame,
+    reported: DataFrame,
     by: Sequence[str],
     *,
-    told_by: DataFrame | None = None,
+    reported_by: DataFrame | None = None,
     counts: Column | None = None,
     is_odd: Column | None = None,
 ) -> Doubts:
     """Return the ranges in which a whole replica's records differ from the clients' histories.
 
-    told: the records of the clients' histories; columns by, offset and value.
-    by: the columns by which told is grouped; PARTITION is among them.
-    told_by: rows (run_id, topic, and by without PARTITION) of the clients whose histories must
+    reported: a row for each record in a client's history; the columns of by, offset and value.
+    by: the columns by which the reported records are grouped; PARTITION is among them.
+    reported_by: rows (run_id, topic, and by without PARTITION) of the clients whose histories must
       have every record; None: histories need not have all.
-    counts: whether a row of told counts in like's column rows; None: every row does.
-    is_odd: whether a row of told makes its range doubtful by itself.
+    counts: whether a reported record counts in like's column rows; None: every one does.
+    is_odd: whether a reported record makes its range doubtful by itself.
     """
     if not tables.by_ranges:
         return Doubts()
     odd = fn.lit(False) if is_odd is None else is_odd
     sums = kept(
-        _in_ranges(told)
+        _in_ranges(reported)
         .groupBy(*by, RANGE)
         .agg(
-            sums_of("offset", "value").alias("told"),
+            sums_of("offset", "value").alias("reported"),
             fn.min("offset").alias("first"),
             fn.count_if(fn.lit(True) if counts is None else counts).alias("rows"),
             fn.coalesce(fn.max(odd), fn.lit(False)).alias("is_odd"),
         )
     )
     held = kept(_sums_of_replicas(tables))
-    differs = ~fn.col("told").eqNullSafe(fn.col("held"))
+    differs = ~fn.col("reported").eqNullSafe(fn.col("held"))
     is_cut = fn.col("first") < fn.col("log_start_offset")
     replicas = whole_replicas(tables).select(*REPLICA, "log_start_offset")
     compared = (
@@ -92,11 +92,10 @@ def doubts(
     )
     place = [*PARTITION, RANGE]
     doubtful = compared.where("is_doubtful").select(*place)
-    if told_by is not None:
-        untold = held.join(fn.broadcast(told_by), ["run_id", "topic"]).join(
-            sums, [*by, RANGE], "left"
-        )
-        doubtful = doubtful.unionByName(untold.where(differs).select(*place))
+    if reported_by is not None:
+        due = held.join(fn.broadcast(reported_by), ["run_id", "topic"])
+        unreported = due.join(sums, [*by, RANGE], "left").where(differs)
+        doubtful = doubtful.unionByName(unreported.select(*place))
     doubtful = kept(doubtful.distinct())
     like = compared.join(fn.broadcast(doubtful), place, "left_anti")
     return Doubts(doubtful, like.select("run_id", "rows", "replicas"))

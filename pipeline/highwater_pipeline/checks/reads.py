@@ -65,7 +65,7 @@ def run(tables: Tables) -> CheckFrames:
         tables,
         all_reads,
         READER,
-        told_by=last,
+        reported_by=last,
         is_odd=_is_above_the_high_watermark(),
     )
     reads = where.doubted(all_reads.select(*READ)).withColumn("operation", operation_text())

@@ -285,7 +285,7 @@ def _unsent(tables: Tables) -> DataFrame:
     runs = tables[RUNS].where("writers_are_known").select("run_id", "topics", "followed")
     topics = runs.select("run_id", fn.explode("topics").alias("topic"))
     topics = topics.where(~fn.col("topic").isin(*INTERNAL_TOPICS))
-    where = doubts(tables, acknowledged_sends(tables), PARTITION, told_by=topics)
+    where = doubts(tables, acknowledged_sends(tables), PARTITION, reported_by=topics)
     sent = operations_of(tables, SEND).select("run_id", "value").distinct()
     prefixes = fn.transform("followed", lambda name: fn.concat(name, fn.lit("-")))
     may_be = fn.exists(prefixes, lambda prefix: fn.startswith(fn.col("value"), prefix))

@@ -5,7 +5,7 @@ the findings of the judge, who has all the evidence at the end, or one that only
 rules are the checker's own functions, called with the evidence that is kept; what is kept is
 bounded, so that an alert may be missing that the verdict has.
 
-- inconsistent-offsets: two clients were told two records at one offset.
+- inconsistent-offsets: two clients report two records at one offset.
 - realtime-send, nonmonotonic-send, I20: a record lies below one that was acknowledged, or sent,
   before it was sent.
 - I6: the ISR that a leader shows.
@@ -116,7 +116,7 @@ class _Process:
 class RunState:
     """The evidence of one run that later lines are compared with.
 
-    told: by partition, the digest of the value that was told at an offset.
+    told: by partition and offset, the digest of the value that a client reported first.
     leaders: by partition and topic's id, the first leader seen in each leader epoch.
     ids: of topics, by name; "" of one that had two.
     told_alerts: the keys of the alerts so far, by invariant and partition.
@@ -295,7 +295,7 @@ def _outcome(process: _Process, event: HistoryEvent) -> _Acknowledged | None:
 
 
 def _told(state: RunState, event: HistoryEvent, file: str) -> Iterator[Alert]:
-    """Yield a finding if another record was told at the event's offset."""
+    """Yield a finding if a client reported another record at the event's offset before."""
     if state.ids.get(event.topic) == "":
         return
     digest = _digest(event.value)
@@ -348,7 +348,7 @@ def _of_order(
 
 
 def _forget(state: RunState) -> None:
-    """Drop what is over the bounds: the oldest, which is told least of from now on."""
+    """Drop the oldest evidence where there is too much: later lines are seldom compared with it."""
     if state.told:
         most = max(1, OFFSETS_KEPT // len(state.told))
         for place, told in state.told.items():

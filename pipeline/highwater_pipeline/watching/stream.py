@@ -1,7 +1,7 @@
 """A watch: the streaming query of alerts, and a thread that hands over runs that have ended.
 
 A verdict takes a while, and an alert does not wait for it. The query has its checkpoint in the
-watch's folder; which verdicts were told, the ledger knows.
+watch's folder; the ledger knows which verdicts were printed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Watching:
             return time.monotonic() - self._touched_s
 
     def process_all(self) -> None:
-        """Wait until all that is written now has been told: for tests and benches.
+        """Wait until all evidence that is there now is checked and judged: for tests and benches.
 
         Raises:
             WatchFailed: the watch has ended with an error.
@@ -123,9 +123,9 @@ class Watching:
         self._check()
 
     def stop(self, within_s: float = LEAVE_WITHIN_S) -> None:
-        """End the watch, once it has told what it is at, if that takes no longer than within_s.
+        """End the watch; before, wait up to within_s for the batch or verdict that is in work.
 
-        What is not told is told by the next watch of the folder.
+        What is left is done by the next watch of the folder.
         """
         self._failure = self._reason()
         with self._turn:
@@ -217,7 +217,7 @@ class Watching:
                     return
 
     def _new_ended(self) -> list[Path]:
-        """Return the next runs that have ended without a verdict told; a few at a time."""
+        """Return some of the runs that have ended and whose verdicts are not in the ledger."""
         return self._ended_untold()[:ENDED_AT_ONCE]
 
     def _ended_untold(self) -> list[Path]:

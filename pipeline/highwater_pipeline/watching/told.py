@@ -1,4 +1,4 @@
-"""What a watch has told: one line an alert or a verdict, each once, whatever was restarted.
+"""The alerts and verdicts that a watch has printed: a line for each, once, also after restarts.
 
 Spark may run a batch again that it had finished and not yet noted. A line is on the disk before
 anybody hears of it, so that what comes again is known.
@@ -79,7 +79,7 @@ class Ledger:
     """The file with a line for each. Several threads may add to it."""
 
     def __init__(self, path: Path) -> None:
-        """Read what was told before; a last line that was not finished is taken away.
+        """Read the file's alerts and verdicts; a last line that was not finished is removed.
 
         Raises:
             DecodeError: another line is damaged.
@@ -103,7 +103,9 @@ class Ledger:
             return ("verdict", run) in self._told
 
     def add(self, told: Iterable[Told]) -> list[Told]:
-        """Return those that are new, once they are on the disk, in their order.
+        """Append the alerts and verdicts that the file does not have; return those, in their order.
+
+        Ordering: they are synced before this returns.
 
         Raises:
             OSError: they could not be written; nothing of them stays.

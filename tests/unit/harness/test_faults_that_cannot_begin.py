@@ -60,7 +60,7 @@ def test_a_begun_fault_is_undone_by_any_error(
     with pytest.raises(type(why)):
         run._do_faults(load)
     assert faults.healed == 1
-    assert "every fault was taken back" in [each.name for each in run._requirements]
+    assert "every fault was undone" in [each.name for each in run._requirements]
 
 
 @pytest.mark.parametrize("kind", [NotInNamespace, NotProven, ImageBuildFailed])

@@ -45,7 +45,7 @@ def apply(
     cluster = Cluster.attach(run or None)
 
     def acts(done: Done) -> None:
-        until = "" if getattr(parsed, "for_ms", None) is not None else "; Ctrl-C takes it back"
+        until = "" if getattr(parsed, "for_ms", None) is not None else "; Ctrl-C undoes it"
         say(f"{cluster.run_id}: {say_fault(parsed)}: {done.proof}{until}")
 
     try:
@@ -56,7 +56,7 @@ def apply(
     if json:
         print_json(applied)
     else:
-        typer.echo(f"{applied.run}: taken back")
+        typer.echo(f"{applied.run}: undone")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def status(
     if up is not None and run_id not in up:
         typer.echo("its containers are gone, and every fault with them")
     else:
-        typer.echo(f"'highwater heal --run {run_id}' takes back whatever acts")
+        typer.echo(f"'highwater heal --run {run_id}' undoes every fault that acts")
 
 
 def _print(run: str, acting: list[ActingFault]) -> None:

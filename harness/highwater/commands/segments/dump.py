@@ -22,25 +22,33 @@ DAMAGED_EXIT_CODE = 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The offsets, and the text in a record's key or value, that are asked for."""
+    """The options that choose batches and records.
+
+    first, last: offsets, both included; last is None for the log's last one.
+    text: what a record's key or value must contain; "" for any.
+    """
 
     first: int
     last: int | None
     text: str
 
     def has_offsets(self, base_offset: int, last_offset: int) -> bool:
-        """Return whether one of the offsets is asked for."""
+        """Return whether one of these offsets is among the chosen ones."""
         return last_offset >= self.first and (self.last is None or base_offset <= self.last)
 
     def has(self, record: DumpedRecord) -> bool:
         texts = (text_of_bytes(record.key) or "", text_of_bytes(record.value) or "")
-        is_asked_for = self.has_offsets(record.offset, record.offset)
-        return is_asked_for and any(self.text in text for text in texts)
+        is_chosen = self.has_offsets(record.offset, record.offset)
+        return is_chosen and any(self.text in text for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is wanted of one log. records: each with its leader epoch; None if none are wanted."""
+    """The chosen batches and records of one log.
+
+    records: (leader epoch, record); None where the command prints no records.
+    damage: what cannot be read, in words.
+    """
 
     log: Path
     batches: list[DumpedBatch]

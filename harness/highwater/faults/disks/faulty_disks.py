@@ -220,7 +220,7 @@ def tries_for(percent: int) -> int:
 
 
 def make_sound(cluster: Cluster, node: int) -> int:
-    """Take back whatever a broker's faulty disk was ordered to do; return the orders' number."""
+    """Order a broker's faulty disk to refuse and delay nothing; return the orders' number."""
     return _order(cluster, node, [])
 
 

@@ -48,7 +48,7 @@ TICK_NS = 10_000_000
 """The kernel counts timeouts in ticks, of 10 ms at most (CONFIG_HZ=100)."""
 LONGEST_LEAD_NS = 5_000_000_000
 HEALING_TRIES = 3
-"""How often the rules of a fault are taken back where a node goes down or up meanwhile."""
+"""How often the removal of a fault's rules is tried where a node goes down or up meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def cut_from_clients(
 ) -> Done:
     """Cut these brokers off from clients; the proofs of the cut and of its end name each broker.
 
-    for_ns: how long the cut acts; None until it is taken back.
+    for_ns: how long the cut acts; None until it is undone.
     cut: makes the cut; its errors are passed on.
 
     Raises:

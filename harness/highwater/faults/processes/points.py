@@ -1,6 +1,6 @@
 """Fail-points of nodes: armed by the nodes' own RPC, and for their next start by a file.
 
-A point stays armed through its node's restarts until it is hit or taken back, as in the simulator.
+A point stays armed through its node's restarts until it is hit or undone, as in the simulator.
 A node that a point ended is started again after its time.
 The node's answer proves that a point is armed. Its trace proves that the point was hit: for delays
 the live trace, and for exits the trace on the ended node's volume, whose last event is the hit.

@@ -142,7 +142,7 @@ class JudgedCluster(Cluster):
             super().rejoin(node)
 
     def fault(self, kind: str, **fields: Any) -> AbstractContextManager[Done]:
-        """Return a block in which the fault acts: proven as it begins, taken back with proof.
+        """Return a block in which the fault acts: proven as it begins, undone with proof.
 
         kind, fields: as a plan has them: fault("cut", source="leader of t-0", target="any",
         plane="replication"). It acts until the block ends, whatever its for_ms.
@@ -150,7 +150,7 @@ class JudgedCluster(Cluster):
 
         Raises:
             HarnessError: there is no such fault. The block raises it where the fault is not
-                possible here, was not done, or was not taken back.
+                possible here, was not done, or was not undone.
         """
         return self._recorded.proven_faults.acting(fault_of(kind, fields))
 

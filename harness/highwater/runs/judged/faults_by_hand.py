@@ -44,7 +44,7 @@ class FaultsByHand:
 
     @property
     def still_act(self) -> set[int]:
-        """Return the nodes with a fault that the test has not taken back."""
+        """Return the nodes with a fault that the test has not undone."""
         with self._lock:
             return {node for node, _ in self._acting.values()}
 
@@ -61,7 +61,7 @@ class FaultsByHand:
 
     @contextmanager
     def undoing(self, node: int, *kinds: type[ByHand]) -> Iterator[None]:
-        """Take back the node's faults of these kinds; without one, no line is written."""
+        """Undo the node's faults of these kinds; without one, no line is written."""
         with self._lock:
             own = [
                 number

@@ -1,4 +1,4 @@
-"""Faults of the table that a test does to its cluster for a block, proven and taken back."""
+"""Faults of the table that a test does to its cluster for a block, proven and undone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ProvenFaults:
 
     @contextmanager
     def acting(self, fault: Fault) -> Iterator[Done]:
-        """Do the fault and prove it; when the block ends take it back, with proof.
+        """Do the fault and prove it; when the block ends undo it, with proof.
 
         Raises:
-            HarnessError: it is not possible here, was not done, or was not taken back.
+            HarnessError: it is not possible here, was not done, or was not undone.
         """
         refuse_impossible(self._cluster, fault)
         self._are_used = True
@@ -46,7 +46,7 @@ class ProvenFaults:
             raise HarnessError("\n".join(problems))
 
     def end(self) -> None:
-        """Take back what is left of them; again is harmless."""
+        """Undo the faults that still act; again is harmless."""
         if self._are_used:
             with self._by_hand.quiet():
                 self._faults.heal_all()

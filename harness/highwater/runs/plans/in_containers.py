@@ -146,7 +146,7 @@ def run_in_containers(
 class Round:
     """The result of a plan on a cluster that lives on.
 
-    unmet: what did not happen, or was not taken back; then nobody knows the cluster's state.
+    unmet: what did not happen, or was not undone; then nobody knows the cluster's state.
     """
 
     result: PlanResult
@@ -247,7 +247,7 @@ class _Run:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """What did not happen so far, or was not taken back, in words."""
+        """What did not happen so far, or was not undone, in words."""
         return tuple(f"{each.name}: {each.evidence}" for each in self._requirements if not each.met)
 
     # ------------------------------------------------------------ phases
@@ -295,7 +295,7 @@ class _Run:
             strange = faults.strange_start_of_zookeeper()
             intents.close()
             self._require(OWN_ZOOKEEPER, not strange, strange)
-            self._require("every fault was taken back", not problems, "; ".join(problems))
+            self._require("every fault was undone", not problems, "; ".join(problems))
         wrong = baseline_problems(self._cluster)
         self._require("every node is as it was before the faults", not wrong, "; ".join(wrong))
 
