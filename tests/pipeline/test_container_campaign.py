@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from highwater.runs.stock.libraries import ClientKind
 from highwater.soak.campaign import worker
@@ -22,8 +23,8 @@ from highwater.soak.ledger import read_entries, verdict_of
 from highwater.soak.page import write_page
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
-from highwater_pipeline.campaign.running import Work, read_rows, run_groups
-from highwater_pipeline.campaign.state import CannotGoOn, GroupReceipt, open_campaign
+from highwater_pipeline.campaign.running import Work, frame_of, read_rows, run_groups
+from highwater_pipeline.campaign.state import CannotGoOn, Group, GroupReceipt, open_campaign
 from highwater_pipeline.campaign.tables import PLANS
 from tests.pipeline.command import highwater_without_java
 from tests.support.one_plan import DIES, FAILS, RUN
@@ -179,3 +180,11 @@ def test_what_cannot_be_is_told(arguments: tuple[str, ...], told: str, tmp_path:
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_each_plan_has_a_task_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    """Found: chance put both plans of a group on one machine, and the other had nothing to do."""
+    work = Work(functools.partial(rows_of, order(tmp_path / "kept")), PLANS, 1)
+    frame = frame_of(spark, "c", Group(0, 0, 6), work)
+    places = frame.withColumn("place", fn.spark_partition_id()).select("place").collect()
+    assert len({row["place"] for row in places}) == 6

@@ -82,6 +82,8 @@ def test_under_v3_further_findings_of_the_judge_have_their_row(
     """Traces show a truncation after an unclean election as one by an ISR member (row 1).
 
     The judge has the oracle's findings among the files: without them it must find some of its own.
+    Of a cut in an older epoch than that of the commit it need not, since files tell no order of two
+    nodes' events: so it is with disks-1010, one of twenty schedules that fail.
     """
     by_oracle, by_judge = both(schedule, Preset.V3, tmp_path / "run")
     if by_oracle.outcome is Outcome.FAIL:

@@ -135,7 +135,7 @@ def frame_of(spark: SparkSession, name: str, group: Group, work: Work) -> DataFr
         (name, group.number, first, min(first + work.per_task, group.after))
         for first in range(group.first, group.after, work.per_task)
     ]
-    return decoded(spark, ranges, RANGE, work.rows_of, work.table.schema)
+    return decoded(spark, ranges, RANGE, work.rows_of, work.table.schema, evenly_by="first")
 
 
 def shrink_failing(

@@ -57,15 +57,19 @@ def decoded(
     rows_of: Callable[[Row], Iterable[Row]],
     schema: StructType,
     tasks: int = TASKS_MAX,
+    evenly_by: str = "",
 ) -> DataFrame:
     """Return the rows that rows_of yields for each file, one by one.
 
     files: rows of files_schema, spread over at most `tasks` tasks.
+    evenly_by: a column with another value in each file, by which every task gets as many: files
+      that take minutes must not meet in one. "": they are spread by chance, which costs less.
     rows_of: a function of a module, called in the workers.
     """
     given = spark.createDataFrame(list(files), files_schema)
-    given = given.repartition(max(1, min(len(files), tasks)))
-    return given.mapInArrow(functools.partial(_decode, rows_of, schema), schema)
+    count = max(1, min(len(files), tasks))
+    spread = given.repartitionByRange(count, evenly_by) if evenly_by else given.repartition(count)
+    return spread.mapInArrow(functools.partial(_decode, rows_of, schema), schema)
 
 
 def tasks_for(total_bytes: int) -> int:
