@@ -148,7 +148,8 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
         yield check_high_watermarks_are_held(logs, evidence.final_look.time_ns)
     yield check_order(promised, evidence.sends_one_at_a_time, evidence.is_idempotent)
     yield check_inconsistent_offsets(promised, evidence.reads, evidence.life_of_read)
-    yield check_leader_uniqueness(traces, evidence.all_looks)
+    looks = sorted(evidence.all_looks, key=lambda look: look.time_ns)
+    yield check_leader_uniqueness(traces, looks)
     yield check_truncations(traces)
     if any(event.kind in STATE_CHANGES for event in traces):
         yield check_transitions(traces)

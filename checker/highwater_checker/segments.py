@@ -36,7 +36,7 @@ class DamagedLog(Exception):
 
     def __init__(self, message: str, offset: int = -1) -> None:
         super().__init__(message)
-        self.offset = offset
+        self.offset = offset if offset <= INT64_MAX else -1  # a file may have any name
 
 
 class UnreadableRecords(Exception):

@@ -120,30 +120,6 @@ def ending_in(name: str, more: bytes) -> Callable[[Path], None]:
     return tamper
 
 
-def led_by_both(folder: Path) -> None:
-    """In a look broker 1 leads in the epoch of broker 0, and its trace does not say so."""
-    leads = replace(BROKERS[1].replicas[0], role="leader", leader=NodeId(1))
-    both = Look(50, {0: BROKERS[0], 1: replace(BROKERS[1], replicas=(leads,))})
-    write(folder / names.LOOKS, encode_look(both) + b"\n")
-
-
-def hosted_by_nobody(folder: Path) -> None:
-    """At the end no broker has a replica of the partition, and so there is no log."""
-    no_logs(folder)
-    looked(folder, Look(99, {node: replace(each, replicas=()) for node, each in BROKERS.items()}))
-
-
-def hosted_by_the_silent(folder: Path) -> None:
-    hosted_by_nobody(folder)
-    looked(folder, Look(99, {0: replace(BROKERS[0], replicas=()), 1: None}))
-
-
-def acknowledged_too_early(folder: Path) -> None:
-    path = folder / "history" / "p0.jsonl"
-    begun, ended = path.read_bytes().splitlines(keepends=True)
-    write(path, begun + ended.replace(b'"time_ns":10', b'"time_ns":9'))
-
-
 def being(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
     """Something else is in the file's place."""
 

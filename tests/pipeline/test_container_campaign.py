@@ -46,6 +46,7 @@ def order(kept: Path, **changed: object) -> Order:
         code=code_here(),
         data_version=1,
         at_once=1,
+        within_s=600.0,
         kept=str(kept),
         one_plan=(str(SCRIPT),),
     )
@@ -62,17 +63,17 @@ def test_plans_have_rows_and_those_that_do_not_pass_keep_their_runs(tmp_path: Pa
     assert [(row["number"], row["outcome"], row["run"]) for row in rows] == [
         (0, "pass", ""),
         (1, "fail", RUN),
-        (2, "unknown", ""),
+        (2, "lost", ""),
     ]
     assert (
         "exit code 1: this goes to the messages\nhighwater: there is no engine"
         in (msgspec.json.decode(rows[2]["entry"])["reasons"][0])
     )
-    assert [path.name for path in kept.iterdir()] == [f"{FAILS:05}.tar.gz"]
+    assert [path.name for path in kept.iterdir()] == [f"{FAILS:05}-{RUN}.tar.gz"]
     assert not list(tmp_path.glob("highwater-plan-*"))
 
     drawn = [draw(SOAK, number) for number in (1, 2, 3)]
-    folder = SoakFolder(tmp_path / "out", page="campaign.html")
+    folder = SoakFolder(tmp_path / "out", of="campaign")
     folder.open(SOAK)
     for _ in range(2):  # the same command again
         entries = take_over(folder, drawn, rows, kept)
@@ -86,20 +87,21 @@ def test_plans_have_rows_and_those_that_do_not_pass_keep_their_runs(tmp_path: Pa
     )
     assert verdict_of(entries) is Outcome.FAIL
     write_page(folder, SOAK, entries)
-    assert f"runs/{RUN}" in (tmp_path / "out" / "campaign.html").read_text()
+    page = (tmp_path / "out" / "campaign.html").read_text()
+    assert "<h1>Campaign out" in page
+    assert f"runs/{RUN}" in page
 
 
 def test_a_machine_with_another_version_runs_nothing(tmp_path: Path) -> None:
     (row,) = rows_of(order(tmp_path / "kept", code="another"), given(0, 1))
-    assert row["outcome"] == "unknown"
+    assert row["outcome"] == "lost"
     assert "another version of Highwater" in row["entry"]
 
 
 def test_a_plan_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "PLAN_WITHIN_S", 0.5)
     sleeps = tmp_path / "sleeps.py"
     sleeps.write_text("import time\ntime.sleep(600)\n")
-    (row,) = rows_of(order(tmp_path / "kept", one_plan=(str(sleeps),)), given(0, 1))
+    (row,) = rows_of(order(tmp_path / "kept", one_plan=(str(sleeps),), within_s=0.5), given(0, 1))
     assert "it did not end within 0.5 s" in row["entry"]
 
 
@@ -139,7 +141,9 @@ def test_a_campaign_that_was_killed_runs_the_plans_of_groups_without_a_receipt(
 ) -> None:
     own = settings_of(asked)
     assert [group.after for group in own.groups()] == [2, 4]
-    work = Work(functools.partial(rows_of, order(tmp_path / "kept")), PLANS, 1)
+    work = Work(
+        functools.partial(rows_of, order(tmp_path / "kept")), PLANS, 1, tries_lost_again=True
+    )
 
     def killed(receipt: GroupReceipt) -> None:
         raise KeyboardInterrupt
@@ -149,10 +153,13 @@ def test_a_campaign_that_was_killed_runs_the_plans_of_groups_without_a_receipt(
     receipts: list[GroupReceipt] = []
     run_groups(spark, asked.store, "c", own, work, receipts.append)
     assert [(each.group, each.schedules, each.failing) for each in receipts] == [(1, 2, 0)]
+    assert receipts[0].lost == 1
+    run_groups(spark, asked.store, "c", own, work, receipts.append)  # it may be better now
+    assert [each.group for each in receipts] == [1, 1]
     rows = sorted(
         read_rows(spark, asked.store, PLANS, "c").collect(), key=lambda row: row["number"]
     )
-    assert [row["outcome"] for row in rows] == ["pass", "fail", "unknown", "pass"]
+    assert [row["outcome"] for row in rows] == ["pass", "fail", "lost", "pass"]
 
 
 def test_a_campaign_of_other_plans_is_not_gone_on_with(asked: AskedOfContainers) -> None:

@@ -192,11 +192,11 @@ def test_a_look_has_a_row_of_its_own_whoever_answers(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, REPLICA_LOOKS, "snapshots.jsonl", b"\n".join(looks))
     assert [row for row in rows if "wrong" not in row] == [
         {"run_id": "r", "look": 0, "time_ns": 5, "is_final": False}
-        | {"answered": (7, 9), "incarnations": (3, 4)},
+        | {"answered": (7, 9), "incarnations": (3, 4), "silent": (8,)},
         {"run_id": "r", "look": 2, "time_ns": 7, "is_final": False}
-        | {"answered": (), "incarnations": ()},
+        | {"answered": (), "incarnations": (), "silent": (7,)},
         {"run_id": "r", "look": 3, "time_ns": 8, "is_final": True}
-        | {"answered": (), "incarnations": ()},
+        | {"answered": (), "incarnations": (), "silent": ()},
     ]
 
 

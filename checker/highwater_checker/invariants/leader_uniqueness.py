@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from highwater_checker.finding import CheckResult, Finding, Traced
 from highwater_checker.lives import Life, Lives
@@ -24,6 +24,7 @@ def check_leader_uniqueness(
     lives = Lives(events)
     leaders: dict[tuple[Life, int], tuple[int, TraceEvent]] = {}
     elected: dict[tuple[Life, int], list[TraceEvent]] = {}
+    seconds: set[tuple[Life, int, int]] = set()
     findings: list[Finding] = []
     examined = 0
     for event in events:
@@ -41,13 +42,10 @@ def check_leader_uniqueness(
             elected.setdefault((life, event.leader_epoch), []).append(event)
         first, told = leaders.setdefault((life, event.leader_epoch), (leader, event))
         if first != leader:
+            seconds.add((life, event.leader_epoch, leader))
             findings.append(_two_leaders(told, first, event, leader))
-    traced = {(each.topic, each.partition, each.broker, each.message) for each in findings}
-    findings += (
-        each
-        for each in _seen_to_lead(lives, {key: first for key, (first, _) in leaders.items()}, looks)
-        if (each.topic, each.partition, each.broker, each.message) not in traced
-    )
+    first_leaders = {key: leader for key, (leader, _) in leaders.items()}
+    findings += _seen_to_lead(lives, first_leaders, seconds, looks)
     findings += [_repeated(events) for _, events in sorted(elected.items()) if len(events) > 1]
     return CheckResult("one leader per leader epoch (I7)", examined, tuple(findings))
 
@@ -58,11 +56,15 @@ def _two_leaders(told: TraceEvent, first: int, event: TraceEvent, second: int) -
 
 
 def _seen_to_lead(
-    lives: Lives, leaders: Mapping[tuple[Life, int], int], looks: Sequence[Look]
+    lives: Lives,
+    leaders: Mapping[tuple[Life, int], int],
+    told: Collection[tuple[Life, int, int]],
+    looks: Sequence[Look],
 ) -> Iterator[Finding]:
     """Yield each broker that led, in a look, in an epoch that another leads.
 
-    leaders: by life and leader epoch, as the traces have them.
+    leaders: by life and leader epoch, as the traces have them. told: with another leader, of whom
+    the traces tell as well.
     """
     seen: dict[tuple[Life, int], dict[int, Look]] = {}
     for look in looks:
@@ -74,6 +76,8 @@ def _seen_to_lead(
         (at, _), leader_epoch = key
         first = leaders[key] if key in leaders else min(by_node)
         for node in sorted(by_node.keys() - {first}):
+            if (*key, node) in told:
+                continue
             what = Wording.TWO_LEADERS.filled(first=first, leader=node, leader_epoch=leader_epoch)
             seen_ns = by_node[node].time_ns
             yield Finding("I7", what, at.topic, at.partition, broker=node, looks=(seen_ns,))

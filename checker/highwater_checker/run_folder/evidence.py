@@ -140,7 +140,8 @@ class Evidence:
         if self.promises.only_in_sync or self.final_look is None:
             return False
         nodes = self.final_look.nodes.values()
-        return None not in nodes and not replicas_of(self.final_look, at)
+        are_all_there = nodes and None not in nodes and len(nodes) >= self.node_count
+        return bool(are_all_there) and not replicas_of(self.final_look, at)
 
     def sends_one_at_a_time(self, process: str) -> bool:
         """Return whether the process's client had one request in flight at most."""

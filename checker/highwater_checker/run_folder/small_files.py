@@ -100,11 +100,12 @@ def read_small_files(folder: Path) -> SmallFiles:
     history = folder / names.HISTORY
     processes, torn = processes_in(history, unread), torn_while_alive(history)
     missing = histories_missing(() if promises is None else promises.clients, processes)
+    requirements = read_document(REQUIREMENTS, folder, unread) or ()
     final_look = read_document(FINAL_LOOK, folder, unread)
     unread += _torn_of_the_living(folder, final_look)
     return SmallFiles(
         promises=promises,
-        requirements=read_document(REQUIREMENTS, folder, unread) or (),
+        requirements=requirements,
         final_look=final_look,
         watched=read_document(WATCHED, folder, unread, is_needed=False),
         excused=read_document(EXCUSED, folder, unread, is_needed=False) or (),

@@ -41,7 +41,9 @@ Clients = Annotated[
     list[ClientKind] | None,
     typer.Option(help="Who writes and reads; repeatable; docker. [default: own, confluent]"),
 ]
-AtOnce = Annotated[int, typer.Option(min=1, help="Clusters on one machine at once; docker.")]
+AtOnce = Annotated[
+    int | None, typer.Option(min=1, help="Clusters on one machine at once; docker. [default: 1]")
+]
 Planted = Annotated[str, typer.Option(help="Have all nodes make this mistake.")]
 Name = Annotated[
     str, typer.Option(help="The campaign's. [default: made of the other options and the code]")
@@ -73,7 +75,7 @@ def campaign(
     longest: Longest = "",
     client: Clients = None,
     without: Without = None,
-    at_once: AtOnce = 1,
+    at_once: AtOnce = None,
     planted: Planted = "",
     name: Name = "",
     group: Group = None,
@@ -107,10 +109,10 @@ def campaign(
             out=out,
             master=master,
             group_length=group or PLANS_KEPT_AT_ONCE,
-            at_once=at_once,
+            at_once=at_once or 1,
         )
         raise typer.Exit(run_on_containers(plans, as_json=as_json))
-    _refuse(World.DOCKER, longest=longest, client=client, without=without)
+    _refuse(World.DOCKER, longest=longest, client=client, without=without, at_once=at_once)
     from highwater.search.campaigns import Asked, run_campaign
 
     asked = Asked(
@@ -133,4 +135,5 @@ def _refuse(world: World, **given: object) -> None:
     """Refuse options that mean something in that world alone."""
     for name, value in given.items():
         if value:
-            raise HarnessError(f"--{name} is of --world {world.value}")
+            option = name.replace("_", "-")
+            raise HarnessError(f"--{option} is of --world {world.value}")

@@ -32,16 +32,18 @@ class SoakFile(msgspec.Struct, frozen=True):
 
 
 class SoakFolder:
-    """The paths of one soak."""
+    """The paths of one soak, or of a campaign of its plans."""
 
-    def __init__(self, path: Path, *, page: str = "soak.html") -> None:
+    def __init__(self, path: Path, *, of: str = "soak") -> None:
+        """of: "soak" or "campaign"."""
         self.path = path
+        self.of = of
         self.ledger = path / "done.jsonl"
         self.status = path / "status.json"
         self.usage = path / "usage.jsonl"
         self.plans = path / "plans"
         self.runs = path / "runs"
-        self.page = path / page
+        self.page = path / f"{of}.html"
 
     def open(self, settings: SoakSettings) -> None:
         """Make the folder, or check that it is of the same soak.

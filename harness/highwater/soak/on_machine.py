@@ -38,10 +38,13 @@ class Machine:
     """The real one; see `highwater.soak.running.World`."""
 
     def __init__(
-        self, screen: Screen, shrunk: Path, *, engine_within_s: float = ENGINE_WITHIN_S
+        self, screen: Screen, shrunk: Path, *, engine_within_s: float | None = None
     ) -> None:
-        """shrunk: the folder for minimal plans of what the simulator shows too."""
-        self._engine_within_s = engine_within_s
+        """shrunk: the folder for minimal plans of what the simulator shows too.
+
+        engine_within_s: how long an engine is waited for, None for ENGINE_WITHIN_S.
+        """
+        self._engine_within_s = ENGINE_WITHIN_S if engine_within_s is None else engine_within_s
         self._screen = screen
         self._shrunk = shrunk
         self._cluster: OneCluster | None = None

@@ -51,6 +51,7 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
     strip = strip_of(entries)
     findings = [entry for entry in entries if entry.outcome is Outcome.FAIL]
     page = environment.get_template("soak.html.j2").render(
+        what=folder.of.capitalize(),
         name=folder.path.name,
         settings=settings,
         counts=counts_of(entries),

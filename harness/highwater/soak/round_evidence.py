@@ -96,9 +96,13 @@ class TraceCopies:
         return begins
 
     def _new_lines(self, start: Start, path: Path) -> list[bytes]:
-        """Return the lines from the first one on that was not copied before."""
+        """Return the lines from the first one on that was not copied before.
+
+        A last line without its end is being written: the next round has it.
+        """
         due = self._next.get(start, 0)
-        lines = path.read_bytes().splitlines(keepends=True)
+        data = path.read_bytes()
+        lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         for number, line in enumerate(lines):
             if (place := _place_of(line)) is not None and place.seq >= due:
                 return lines[number:]

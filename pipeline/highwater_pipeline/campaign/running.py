@@ -59,12 +59,14 @@ FAILED = StructType(
 class Work:
     """What workers do for a campaign: rows_of, a row of the table for each schedule.
 
-    per_task: schedules of one task.
+    per_task: schedules of one task. tries_lost_again: whether groups with schedules without an
+    outcome are run again by the next process.
     """
 
     rows_of: RowsOf
     table: Table = SCHEDULES
     per_task: int = SCHEDULES_PER_TASK
+    tries_lost_again: bool = False
 
 
 class RowsMissing(Exception):
@@ -84,7 +86,12 @@ def run_groups(
     Raises:
         RowsMissing: a group lacks schedules; it gets no receipt.
     """
-    done = group_receipts(store, name)
+    receipts = group_receipts(store, name)
+    done = {
+        number: each
+        for number, each in receipts.items()
+        if not (work.tries_lost_again and each.lost)
+    }
     forget_unfinished(store / work.table.name, name, done)
     for group in settings.groups():
         if group.number not in done:

@@ -20,6 +20,8 @@ from highwater_pipeline.locking import InUse, writing
 from highwater_pipeline.receipts import read_kept, write_kept
 
 _CAMPAIGNS = "_campaigns"
+CONTAINERS = "containers"
+"""The one family of a campaign of plans on containers."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -142,10 +144,12 @@ def stored_settings(store: Path, name: str) -> Settings:
     """Return the settings of a campaign of the store.
 
     Raises:
-        CannotGoOn: there is none of that name, or another version began it.
+        CannotGoOn: there is none of that name, another version began it, or it has no schedules.
     """
     path = _folder(store, name) / "settings.json"
     found = read_kept(path, Settings)
+    if found is not None and CONTAINERS in found.families:
+        raise CannotGoOn(f"campaign {name} is of plans on containers: it has no schedules")
     if found is not None:
         return found
     if path.exists():

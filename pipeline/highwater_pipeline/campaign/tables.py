@@ -62,7 +62,7 @@ PLANS = Table(
         "campaign": _STRING,
         "group": _INT,  # from 0; the plans of a group are written together
         "number": _LONG,  # of the plan in its campaign, from 0; in a soak's folder from 1
-        "outcome": _STRING,  # pass, fail; unknown: proves nothing, or could not be run
+        "outcome": _STRING,  # pass, fail; unknown: proves nothing; lost: could not be run
         "machine": _STRING,  # the name of the machine on which it ran
         "run": _STRING,  # its folder's name; "" without one, or where it passed
         "entry": _STRING,  # a JSON object: its line in a soak's ledger

@@ -78,11 +78,13 @@ def of_nobody(tables: Tables, records: DataFrame) -> DataFrame:
     may_end_without = fn.coalesce("only_in_sync", fn.lit(False))
     saw_the_end = fn.coalesce("saw_the_end", fn.lit(True))
     runs = tables[RUNS].where(saw_the_end & ~may_end_without).select("run_id")
-    silent = tables[LOOKS].where("is_final AND size(silent) > 0").select("run_id")
+    nodes = tables[RUNS].selectExpr("run_id", "coalesce(brokers + controllers, 0) AS nodes")
+    some = "size(silent) > 0 OR size(answered) = 0 OR size(answered) < nodes"
+    silent = tables[LOOKS].where("is_final").join(fn.broadcast(nodes), "run_id").where(some)
     hosted = tables[REPLICA_LOOKS].where("is_final").select(*PARTITION).distinct()
     return (
         records.join(fn.broadcast(runs), "run_id", "left_semi")
-        .join(fn.broadcast(silent), "run_id", "left_anti")
+        .join(fn.broadcast(silent.select("run_id")), "run_id", "left_anti")
         .join(fn.broadcast(hosted), PARTITION, "left_anti")
     )
 

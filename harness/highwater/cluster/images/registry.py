@@ -8,7 +8,7 @@ images that it built itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import docker
@@ -64,7 +64,7 @@ def push_images(engine: docker.DockerClient, repository: str, say: Say) -> tuple
             try:
                 _follow(engine.api.push(there, key, stream=True, decode=True), there, key, say)
             finally:
-                engine.images.remove(f"{there}:{key}")  # the name alone
+                _forget(engine, f"{there}:{key}")  # the name alone
     return tuple(f"{there}:{key}" for there, key in names.values())
 
 
@@ -103,7 +103,12 @@ def _pull(engine: docker.DockerClient, tag: str, there: str, key: str, say: Say)
             raise HarnessError(f"{there}:{key} {refusal}")
         image.tag(*tag.split(":"))
     finally:
-        engine.images.remove(f"{there}:{key}")  # where it was refused, the image too
+        _forget(engine, f"{there}:{key}")  # where it was refused, the image too
+
+
+def _forget(engine: docker.DockerClient, name: str) -> None:
+    with suppress(DockerException):  # the error before it tells more
+        engine.images.remove(name)
 
 
 def why_not(tag: str, image: Mapping[str, Any], machine: str) -> str:

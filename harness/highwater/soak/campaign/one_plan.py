@@ -1,6 +1,7 @@
 """Runs one plan of a campaign on this machine's containers, in a process of its own.
 
-It reads Asked as JSON from stdin, runs in its working folder, and prints the plan's entry.
+Its one argument is the id of the process that began it. It reads Asked as JSON from stdin, runs in
+its working folder, and writes the plan's entry to ENTRY there.
 """
 
 from __future__ import annotations
@@ -9,38 +10,48 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-import msgspec
-from msgspec.structs import replace
-
-from highwater.report.screen import Screen
-from highwater.runs.plans.outcome import PlanResult
-from highwater.soak.draws import SoakSettings, draw
-from highwater.soak.on_machine import Machine
-from highwater.soak.running import CouldNotRun, entry_of
-from highwater_checker.verdict import Outcome
-
-RUNS, SHRUNK = "runs", "shrunk"
-"""Folders of the working folder."""
+RUNS, SHRUNK, ENTRY = "runs", "shrunk", "entry.json"
+"""In the working folder: of the run, of plans that the simulator shrank, and the entry."""
 ENGINE_WITHIN_S = 60.0
+SIMULATED_WITHIN_CPU_S = 600.0
 _DIES_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """number: of the soak's plan, from 1. planted: a planted bug's name, "" for none."""
-
-    soak: SoakSettings
-    number: int
-    planted: str = ""
-
-
 def main() -> None:
-    signal.signal(signal.SIGTERM, _leave)
-    _die_with(os.getppid())
-    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Asked)
+    """Be asked to end when Spark's worker is gone, which may be killed; then run the plan."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[1]):  # it was gone before
+        sys.exit(128 + signal.SIGTERM)
+    _run_plan(sys.stdin.buffer.read())
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Unwind the stack, so that the cluster is removed."""
+    sys.exit(128 + number)
+
+
+def _run_plan(given: bytes) -> None:
+    # To import these takes seconds, in which the worker may end.
+    import msgspec
+    from msgspec.structs import replace
+
+    from highwater.report.screen import Screen
+    from highwater.runs.plans.outcome import PlanResult
+    from highwater.soak.campaign.settings import AskedPlan
+    from highwater.soak.draws import draw
+    from highwater.soak.folder import write_whole
+    from highwater.soak.on_machine import Machine
+    from highwater.soak.running import CouldNotRun, entry_of
+    from highwater_checker.verdict import Outcome
+
+    asked = msgspec.json.decode(given, type=AskedPlan)
     drawn = draw(asked.soak, asked.number).with_planted(asked.planted)
     with Screen() as screen:
         machine = Machine(screen, Path(SHRUNK), engine_within_s=ENGINE_WITHIN_S)
@@ -62,21 +73,21 @@ def main() -> None:
             took_s=machine.now_s() - began_s,
             load=machine.load(),
         )
-        if entry.outcome is Outcome.FAIL:
-            entry = replace(entry, simulated=machine.simulate(drawn))
-    sys.stdout.buffer.write(msgspec.json.encode(entry))
+        write_whole(Path(ENTRY), msgspec.json.encode(entry))
+        if entry.outcome is Outcome.FAIL:  # the finding is on the disk whatever comes of this
+            simulated = _simulated(lambda: machine.simulate(drawn))
+            write_whole(Path(ENTRY), msgspec.json.encode(replace(entry, simulated=simulated)))
 
 
-def _die_with(parent: int) -> None:
-    """Have the kernel ask this process to end when Spark's worker is gone, which may be killed."""
-    ctypes.CDLL(None, use_errno=True).prctl(_DIES_WITH_PARENT, signal.SIGTERM)
-    if os.getppid() != parent:
-        sys.exit(128 + signal.SIGTERM)
+def _simulated(simulate: Callable[[], str]) -> str:
+    """Return what virtual time shows, or why it could not be seen within a bound."""
+    from highwater.search.schedule_rows import TookTooLong, within_cpu
 
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Unwind the stack, so that the cluster is removed."""
-    sys.exit(128 + number)
+    try:
+        with within_cpu(SIMULATED_WITHIN_CPU_S):
+            return simulate()
+    except (Exception, TookTooLong) as error:  # noqa: BLE001 - it costs itself alone
+        return f"could not be seen: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

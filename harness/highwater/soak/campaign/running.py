@@ -6,6 +6,7 @@ The plans are a soak's, and so are the results: a folder with a ledger, plans, r
 from __future__ import annotations
 
 import functools
+import hashlib
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -23,8 +24,8 @@ from highwater.runs.stock.libraries import ClientKind
 from highwater.search.campaign_progress import progress_of
 from highwater.search.campaigns import SHIPPED
 from highwater.search.planting import check_planting
-from highwater.soak.campaign.settings import FAMILY, PlanSettings, code_here
-from highwater.soak.campaign.worker import Order, rows_of
+from highwater.soak.campaign.settings import PlanSettings, code_here
+from highwater.soak.campaign.worker import BESIDE_FAULTS_S, Order, archive_name, rows_of
 from highwater.soak.draws import Drawn, draw
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
@@ -36,7 +37,12 @@ from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign.running import Work, read_rows, run_groups
 from highwater_pipeline.campaign.shipping import is_here, ship
-from highwater_pipeline.campaign.state import CannotGoOn, group_receipts, open_campaign
+from highwater_pipeline.campaign.state import (
+    CONTAINERS,
+    CannotGoOn,
+    group_receipts,
+    open_campaign,
+)
 from highwater_pipeline.campaign.tables import DATA_VERSION, PLANS
 from highwater_pipeline.java import NoSpark
 from highwater_pipeline.session import spark_session
@@ -73,7 +79,7 @@ def settings_of(asked: AskedOfContainers) -> PlanSettings:
     return PlanSettings(
         first_seed=asked.seed,
         seeds=asked.plans,
-        families=(FAMILY,),
+        families=(CONTAINERS,),
         preset=asked.preset,
         planted=asked.planted,
         code=code_here(),
@@ -89,8 +95,9 @@ def settings_of(asked: AskedOfContainers) -> PlanSettings:
 def name_of(asked: AskedOfContainers, settings: PlanSettings) -> str:
     """Return the campaign's name: the option, or one made of settings and code."""
     planted = f"-{asked.planted}" if asked.planted else ""
-    said = f"{asked.preset}-{FAMILY}-{asked.seed}-{asked.plans}{planted}"
-    return asked.name or f"{said}-{settings.code[:8]}"
+    said = f"{asked.preset}-{CONTAINERS}-{asked.seed}-{asked.plans}{planted}"
+    every = msgspec.json.encode(msgspec.structs.replace(settings, commit=""))
+    return asked.name or f"{said}-{hashlib.sha256(every).hexdigest()[:8]}"
 
 
 def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
@@ -103,7 +110,7 @@ def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
     check_planting(asked.planted, asked.preset)
     wanted = settings_of(asked)
     name, store = name_of(asked, wanted), asked.store.resolve()
-    folder = SoakFolder(asked.out / name, page="campaign.html")
+    folder = SoakFolder(asked.out / name, of="campaign")
     numbers = range(1, asked.plans + 1)
     drawn = [draw(wanted.soak(), number).with_planted(asked.planted) for number in numbers]
     try:
@@ -155,9 +162,10 @@ def run_in(
         code=settings.code,
         data_version=settings.data_version,
         at_once=asked.at_once,
+        within_s=settings.longest_ms / 1_000 + BESIDE_FAULTS_S,
         kept=str(_archives(store, name)),
     )
-    work = Work(functools.partial(rows_of, order), PLANS, PLANS_PER_TASK)
+    work = Work(functools.partial(rows_of, order), PLANS, PLANS_PER_TASK, tries_lost_again=True)
     with progress_of(settings, group_receipts(store, name), what="plans") as heard:
         run_groups(spark, store, name, settings, work, heard)
     found = [row.asDict() for row in read_rows(spark, store, PLANS, name).collect()]
@@ -181,14 +189,30 @@ def take_over(
     for each, row in zip(drawn, rows, strict=True):
         folder.write_plan(each)
         entry = entry_in(row, each)
-        archive = archives / f"{entry.number:05}.tar.gz"
         if entry.run and not (folder.runs / entry.run).is_dir():
-            with tarfile.open(archive) as packed:
-                packed.extractall(folder.path, filter="data")
+            unpack(archives / archive_name(entry.number, entry.run), folder)
         entries.append(entry)
     lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
     write_whole(folder.ledger, b"".join(lines))
     return entries
+
+
+def unpack(archive: Path, folder: SoakFolder) -> None:
+    """Unpack a run into the folder, where it appears once it is whole.
+
+    Raises:
+        HarnessError: the archive is missing or torn, or the disk failed.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.path, prefix=".") as aside:
+            with tarfile.open(archive) as packed:
+                packed.extractall(aside, filter="data")
+            for found in (*Path(aside).glob("shrunk/*"), *Path(aside).glob("runs/*")):
+                target = folder.path / found.relative_to(aside)
+                target.parent.mkdir(exist_ok=True)
+                found.replace(target)
+    except (OSError, tarfile.TarError) as error:
+        raise HarnessError(f"{archive} could not be unpacked: {error}") from error
 
 
 def entry_in(row: Row, drawn: Drawn) -> Entry:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from highwater.runs.stock.libraries import ClientKind
 from highwater.soak.draws import SoakSettings
 from highwater_chaos.random_kinds import Kind
@@ -9,7 +11,6 @@ from highwater_core.config import Preset
 from highwater_pipeline.campaign.shipping import digest_of
 from highwater_pipeline.campaign.state import Settings
 
-FAMILY = "containers"
 RUNS_A_PLAN = (
     "highwater_core",
     "highwater_wire",
@@ -20,14 +21,27 @@ RUNS_A_PLAN = (
     "highwater_chaos",
     "highwater_client",
     "highwater_planted",
+    "highwater_simulator",
     "highwater.cluster",
     "highwater.faults",
     "highwater.runs",
+    "highwater.search.shrinking",
     "highwater.soak.draws",
+    "highwater.soak.on_machine",
+    "highwater.soak.running",
     "highwater.soak.campaign.one_plan",
+    "highwater.soak.campaign.settings",
 )
 """The packages and modules whose code decides a plan's run. A campaign belongs to one state of
 these; every machine must have it."""
+
+
+class AskedPlan(msgspec.Struct, frozen=True):
+    """One plan of a soak. number: from 1. planted: a planted bug's name, "" for none."""
+
+    soak: SoakSettings
+    number: int
+    planted: str = ""
 
 
 class PlanSettings(Settings, frozen=True, kw_only=True):

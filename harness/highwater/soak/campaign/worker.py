@@ -7,8 +7,8 @@ Highwater as it is installed there, with all that images are made of.
 from __future__ import annotations
 
 import fcntl
-import getpass
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -23,14 +23,17 @@ from typing import IO, Any
 
 Row = Mapping[str, Any]
 
-PLAN_WITHIN_S = 3600.0
+BESIDE_FAULTS_S = 3600.0
+"""What a plan may take beside the time of its faults: start, reading to the end, the simulator."""
 PLACE_WITHIN_S = 24 * 3600.0
 """Plans wait for each other: a machine has fewer places for clusters than Spark has cores."""
 _ENDS_WITHIN_S = 180.0
-_CODE_WITHIN_S = 120.0
+_CODE_WITHIN_S = 300.0
 _LOOK_EVERY_S = 0.5
 _ERROR_CHARACTERS = 1_000
 _TELL_CODE = "from highwater.soak.campaign.settings import code_here; print(code_here())"
+_ENTRY = "entry.json"
+"""As one_plan writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,8 @@ class Order:
     """What workers do. Everything in it can be pickled.
 
     soak: the soak's settings as JSON has them. code: the digest of the code that must run.
-    at_once: clusters on one machine. kept: the folder for archives of runs. one_plan: arguments of
-    the Python that runs a plan.
+    at_once: clusters on one machine. within_s: what a plan may take. kept: the folder for archives
+    of runs. one_plan: arguments of the Python that runs a plan.
     """
 
     soak: Mapping[str, Any]
@@ -47,19 +50,24 @@ class Order:
     code: str
     data_version: int
     at_once: int
+    within_s: float
     kept: str
     one_plan: tuple[str, ...] = ("-m", "highwater.soak.campaign.one_plan")
 
 
 def rows_of(order: Order, given: Row) -> Iterator[Row]:
-    """Run the plans [first, after) and yield a row of PLANS for each."""
+    """Run the plans [first, after) and yield a row of PLANS for each.
+
+    A plan that could not be run has the outcome "lost".
+    """
     for number in range(given["first"], given["after"]):
         entry = _entry_of(order, number)
+        is_lost = entry["outcome"] == "unknown" and not entry["run"]
         yield {
             "campaign": given["campaign"],
             "group": given["group"],
             "number": number,
-            "outcome": entry["outcome"],
+            "outcome": "lost" if is_lost else entry["outcome"],
             "machine": socket.gethostname(),
             "run": entry["run"],
             "entry": json.dumps(entry),
@@ -69,32 +77,62 @@ def rows_of(order: Order, given: Row) -> Iterator[Row]:
 
 def _entry_of(order: Order, number: int) -> dict[str, Any]:
     """Return the entry of a soak's ledger; of a plan that could not be run: with the reason."""
+    try:
+        _check_can_keep(Path(order.kept))
+        with (
+            _place(order.at_once) as place,
+            tempfile.TemporaryDirectory(prefix="highwater-plan-") as folder,
+        ):
+            return _run_plan(order, number, Path(folder), place)
+    except OSError as error:  # no place came free, or a disk is full
+        return _lost(str(error))
+
+
+def _lost(why: str) -> dict[str, Any]:
+    return {"outcome": "unknown", "run": "", "reasons": [f"{socket.gethostname()}: {why}"]}
+
+
+def _run_plan(order: Order, number: int, folder: Path, place: int) -> dict[str, Any]:
+    code, why = _run([sys.executable, "-c", _TELL_CODE], b"", folder, _CODE_WITHIN_S, place)
+    if code is None:
+        return _lost(why)
+    if code.decode().strip() != order.code:
+        return _lost("this machine has another version of Highwater installed")
     asked = {"soak": order.soak, "number": number + 1, "planted": order.planted}
-    with _place(order.at_once), tempfile.TemporaryDirectory(prefix="highwater-plan-") as folder:
-        here = Path(folder)
-        found, why = _run([sys.executable, "-c", _TELL_CODE], b"", here, _CODE_WITHIN_S)
-        if found is not None and found.decode().strip() != order.code:
-            found, why = None, "this machine has another version of Highwater installed"
-        if found is not None:
-            given = json.dumps(asked).encode()
-            found, why = _run([sys.executable, *order.one_plan], given, here, PLAN_WITHIN_S)
-        if found is None:
-            return {"outcome": "unknown", "run": "", "reasons": [f"{socket.gethostname()}: {why}"]}
-        entry: dict[str, Any] = json.loads(found)
-        if entry["outcome"] == "pass":
-            return {**entry, "run": ""}
-        _keep(here, Path(order.kept) / f"{number + 1:05}.tar.gz")
-        return entry
+    command = [sys.executable, *order.one_plan, str(os.getpid())]
+    _, why = _run(command, json.dumps(asked).encode(), folder, order.within_s, place)
+    if not (folder / _ENTRY).exists():
+        return _lost(why)
+    entry: dict[str, Any] = json.loads((folder / _ENTRY).read_bytes())
+    if entry["outcome"] == "pass":
+        return {**entry, "run": ""}
+    if entry["run"]:
+        _keep(folder, Path(order.kept) / archive_name(number + 1, entry["run"]))
+    return entry
+
+
+def archive_name(number: int, run: str) -> str:
+    """Return the name of the archive of a plan's run. number: the plan's, from 1."""
+    return f"{number:05}-{run}.tar.gz"
 
 
 def _run(
-    command: list[str], given: bytes, folder: Path, within_s: float
+    command: list[str], given: bytes, folder: Path, within_s: float, place: int
 ) -> tuple[bytes | None, str]:
-    """Return what the process printed; None and the end of its messages where it failed."""
+    """Return what the process printed; None and the end of its messages where it failed.
+
+    place: a descriptor that the process has, too: the place is free when both have ended.
+    """
     with (
         (folder / "messages").open("w+b") as messages,
         subprocess.Popen(  # noqa: S603 - this interpreter, modules of ours
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages
+            command,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            pass_fds=(place,),
+            start_new_session=True,  # Spark ends its workers by a signal to their group
         ) as process,
     ):
         try:
@@ -126,9 +164,15 @@ def _end_of(messages: IO[bytes]) -> str:
     return messages.read().decode("utf-8", "replace").strip()[-_ERROR_CHARACTERS:]
 
 
+def _check_can_keep(kept: Path) -> None:
+    """Raise OSError where no archive can be written: better before a plan has run than after."""
+    kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=kept):
+        pass
+
+
 def _keep(folder: Path, archive: Path) -> None:
     """Pack what the plan left, under the archive's name once it is whole."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.NamedTemporaryFile(dir=archive.parent, suffix=".part", delete=False) as part,
         tarfile.open(fileobj=part, mode="w:gz") as packed,
@@ -136,12 +180,13 @@ def _keep(folder: Path, archive: Path) -> None:
         for name in ("runs", "shrunk"):
             if (folder / name).is_dir():
                 packed.add(folder / name, name)
+    Path(part.name).chmod(0o644)  # another user may fetch it
     Path(part.name).replace(archive)
 
 
 @contextmanager
-def _place(at_once: int) -> Iterator[None]:
-    """Hold one of this machine's places for clusters.
+def _place(at_once: int) -> Iterator[int]:
+    """Hold one of this machine's places for clusters, and give the descriptor of its lock.
 
     Raises:
         TimeoutError: none came free.
@@ -149,19 +194,18 @@ def _place(at_once: int) -> Iterator[None]:
     until_s = time.monotonic() + PLACE_WITHIN_S
     while time.monotonic() < until_s:
         for file in _places(at_once):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
-                continue
             with file:
-                yield
-            return
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                yield file.fileno()
+                return
         time.sleep(_LOOK_EVERY_S)
     raise TimeoutError(f"none of {at_once} places for clusters came free")
 
 
 def _places(at_once: int) -> Iterable[IO[str]]:
     for number in range(at_once):
-        name = f"highwater-plans-{getpass.getuser()}-{number}.lock"
+        name = f"highwater-plans-{os.getuid()}-{number}.lock"
         yield (Path(tempfile.gettempdir()) / name).open("w")

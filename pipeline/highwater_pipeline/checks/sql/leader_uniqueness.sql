@@ -37,7 +37,7 @@ WITH gone AS (
   FROM seen
   GROUP BY run_id, topic, partition, life, leader_epoch
 ), seen_beside AS (
-  SELECT s.run_id, s.topic, s.partition, s.leader_epoch, s.leader,
+  SELECT s.run_id, s.topic, s.partition, s.life, s.leader_epoch, s.leader,
     coalesce(f.first, l.leader) AS first
   FROM seen s JOIN lowest l ON l.run_id = s.run_id AND l.topic = s.topic
     AND l.partition = s.partition AND l.life = s.life AND l.leader_epoch = s.leader_epoch
@@ -54,7 +54,8 @@ WITH gone AS (
   WHERE leader <> first AND NOT EXISTS (
     SELECT 1 FROM led l
     WHERE l.run_id = s.run_id AND l.topic = s.topic AND l.partition = s.partition
-      AND l.leader_epoch = s.leader_epoch AND l.leader = s.leader
+      AND l.life = s.life AND l.leader_epoch = s.leader_epoch AND l.leader = s.leader
+      AND l.leader <> l.first
   )
   UNION ALL
   SELECT run_id, 'I7', topic, partition, -1, 'WRITTEN_TWICE', NULL, NULL, leader_epoch

@@ -112,10 +112,10 @@ def test_parts_that_were_let_go_are_not_missed_and_later_ones_are(copies: Copies
         copies.round({"broker-0-1.jsonl": [line(4)]})
 
 
-def test_a_torn_line_is_kept_for_the_judge_and_whole_in_the_next_round(copies: Copies) -> None:
+def test_a_line_that_is_being_written_is_of_the_next_round(copies: Copies) -> None:
     torn = line(1)[:9]
     assert copies.round({"broker-0-1.jsonl": [line(0), torn]})[0] == {"broker-0-1.jsonl": [0]}
-    assert (copies.folder / "run-1" / "broker-0-1.jsonl").read_bytes().endswith(torn)
+    assert (copies.folder / "run-1" / "broker-0-1.jsonl").read_bytes().endswith(b"\n")
     assert copies.round({"broker-0-1.jsonl": [line(0), line(1)]})[0] == {"broker-0-1.jsonl": [1]}
 
 
