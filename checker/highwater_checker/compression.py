@@ -35,8 +35,12 @@ class CannotUnpack(ValueError):
 
 def codec_of(batch: bytes) -> int:
     """Return the number of the codec of the batch's records; 0: they are not compressed."""
+    return _attributes_of(batch) & _CODEC
+
+
+def _attributes_of(batch: bytes) -> int:
     (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
-    return int(attributes) & _CODEC
+    return int(attributes)
 
 
 def unpacked(batch: bytes) -> bytes:
@@ -45,10 +49,10 @@ def unpacked(batch: bytes) -> bytes:
     Raises:
         CannotUnpack: see there.
     """
-    codec = codec_of(batch)
+    attributes = _attributes_of(batch)
+    codec = attributes & _CODEC
     if not codec:
         return batch
-    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
     records = _unpack(codec, batch[_HEADER_BYTES:])
     header = bytearray(batch[:_HEADER_BYTES])
     struct.pack_into(">h", header, _ATTRIBUTES_AT, attributes & ~_CODEC)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 from highwater_checker.compaction import is_succeeded, newest_of_keys
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.segments import Batch, ReplicaLog
 from highwater_checker.wording import Wording
+from highwater_core.common_prefix import common_prefix_bytes
 from highwater_core.internal_topics import INTERNAL_TOPICS
 
 CHECK = "replicas are byte-equal (I3)"
 _BYTES_SHOWN = 8
-_CRC = range(17, 21)
-"""A batch's bytes with its CRC, which differs wherever anything does."""
+_CRC_FROM, _CRC_TO = 17, 21
+"""The bytes of a batch's CRC, which differs wherever anything behind it does."""
 
 
 def check_replica_equality(replicas: Sequence[ReplicaLog]) -> CheckResult:
@@ -175,8 +175,8 @@ def _first_byte(left: Batch | None, right: Batch | None) -> tuple[str, ...]:
     """Return a line with the first byte at which two batches differ, but for their CRCs."""
     if left is None or right is None:
         return ()
-    both = enumerate(zip_longest(left.data, right.data))
-    unlike = [place for place, (mine, theirs) in both if mine != theirs]
-    at = next((place for place in unlike if place not in _CRC), unlike[0])
+    at = common_prefix_bytes(left.data, right.data)
+    if _CRC_FROM <= at < _CRC_TO and left.data[_CRC_TO:] != right.data[_CRC_TO:]:
+        at = _CRC_TO + common_prefix_bytes(left.data[_CRC_TO:], right.data[_CRC_TO:])
     mine, theirs = (data[at : at + _BYTES_SHOWN].hex(" ") for data in (left.data, right.data))
     return (f"from byte {at} on: {mine or 'nothing'} against {theirs or 'nothing'}",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -110,9 +110,9 @@ class Evidence:
         missing.
         With only_in_sync nodes may stay down, so that nobody can tell.
         """
-        shown = self._shown_by_logs()
-        asked = self._not_deleted
-        return tuple(ack for ack in asked if (ack.topic, ack.partition) in shown)
+        lasting = self._not_deleted
+        shown = self._shown_by_logs({(ack.topic, ack.partition) for ack in lasting})
+        return tuple(ack for ack in lasting if (ack.topic, ack.partition) in shown)
 
     def acknowledged_without_a_log(self) -> set[TopicPartition]:
         """Return the partitions of promised records that are not asked of the logs.
@@ -121,17 +121,15 @@ class Evidence:
         """
         if self.promises.only_in_sync:
             return set()
-        shown = self._shown_by_logs()
-        asked = {(ack.topic, ack.partition) for ack in self._not_deleted}
-        return {TopicPartition(*at) for at in asked - shown}
+        written = {(ack.topic, ack.partition) for ack in self._not_deleted}
+        return {TopicPartition(*at) for at in written - self._shown_by_logs(written)}
 
     @property
     def _not_deleted(self) -> tuple[Acknowledged, ...]:
         return tuple(ack for ack in self.promised if not ack.life.is_over)
 
-    def _shown_by_logs(self) -> set[tuple[str, int]]:
-        """Return the partitions with promised records whose logs were read, or are gone."""
-        written = {(ack.topic, ack.partition) for ack in self._not_deleted}
+    def _shown_by_logs(self, written: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Return those of the partitions whose logs were read, or are gone."""
         read = {(at.topic, at.partition) for at, logs in self.logs.by_partition.items() if logs}
         return {at for at in written if at in read or self._is_gone(TopicPartition(*at))}
 
