@@ -32,16 +32,12 @@ WITH gone AS (
   WHERE r.role = 'leader' AND (g.topic IS NULL OR r.topic_id <> '')
 ), firsts AS (
   SELECT DISTINCT run_id, topic, partition, life, leader_epoch, first FROM led
-), lowest AS (
-  SELECT run_id, topic, partition, life, leader_epoch, min(leader) AS leader
-  FROM seen
-  GROUP BY run_id, topic, partition, life, leader_epoch
 ), seen_beside AS (
   SELECT s.run_id, s.topic, s.partition, s.life, s.leader_epoch, s.leader,
-    coalesce(f.first, l.leader) AS first
-  FROM seen s JOIN lowest l ON l.run_id = s.run_id AND l.topic = s.topic
-    AND l.partition = s.partition AND l.life = s.life AND l.leader_epoch = s.leader_epoch
-  LEFT JOIN firsts f ON f.run_id = s.run_id AND f.topic = s.topic
+    coalesce(f.first, min(s.leader) OVER (
+      PARTITION BY s.run_id, s.topic, s.partition, s.life, s.leader_epoch
+    )) AS first
+  FROM seen s LEFT JOIN firsts f ON f.run_id = s.run_id AND f.topic = s.topic
     AND f.partition = s.partition AND f.life = s.life AND f.leader_epoch = s.leader_epoch
 ), findings AS (
   SELECT run_id, 'I7' AS invariant, topic, partition, leader AS broker,
