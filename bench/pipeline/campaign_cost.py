@@ -30,7 +30,7 @@ from bench.report import machine_line, markdown_table
 from bench.summary import Summary, format_summary, summarize
 from highwater.errors import HarnessError
 from highwater.output import say
-from highwater.search.campaigns import RUN_ON
+from highwater.search.campaign_session import RUN_ON
 from highwater.search.pool import Lost, Pool
 from highwater.search.schedule_rows import rows_of
 from highwater.search.searching import CHUNK_LENGTH

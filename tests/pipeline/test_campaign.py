@@ -19,10 +19,9 @@ from rich.console import Console
 from highwater.runs.plans.replaying import replay
 from highwater.search import schedule_rows
 from highwater.search.campaign_report import Sums, search_of, totals_of
+from highwater.search.campaign_session import RUN_ON, SHIPPED
 from highwater.search.campaigns import (
     MAKE_ROWS,
-    RUN_ON,
-    SHIPPED,
     Asked,
     name_of,
     report_on,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from highwater.checkout import commit_here
-from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
+from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, say
 from highwater.search.campaign_progress import progress_of
 from highwater.search.campaign_report import (
@@ -25,6 +24,7 @@ from highwater.search.campaign_report import (
     search_of,
     shrunk_name,
 )
+from highwater.search.campaign_session import RUN_ON, campaign_session, interrupted
 from highwater.search.options import Families
 from highwater.search.planting import check_planting
 from highwater.search.schedule_rows import rows_of, shrunk_of, summary_of
@@ -34,7 +34,7 @@ from highwater_checker.verdict import EXIT_CODES
 from highwater_core.config import Preset
 from highwater_pipeline.campaign import sums as summing
 from highwater_pipeline.campaign.running import Work, read_rows, run_groups, shrink_failing
-from highwater_pipeline.campaign.shipping import digest_of, is_here, ship
+from highwater_pipeline.campaign.shipping import digest_of
 from highwater_pipeline.campaign.state import (
     CannotGoOn,
     Settings,
@@ -45,21 +45,8 @@ from highwater_pipeline.campaign.tables import DATA_VERSION, SCHEDULES, SHRUNK
 from highwater_pipeline.java import NoSpark
 from highwater_pipeline.report.campaign import page_of_campaign
 from highwater_pipeline.report.pages import write_page
-from highwater_pipeline.session import spark_session
 from highwater_pipeline.tables import Row
 
-RUN_ON = (
-    "highwater_core",
-    "highwater_wire",
-    "highwater_controller",
-    "highwater_broker",
-    "highwater_checker",
-    "highwater_chaos",
-    "highwater_client",
-    "highwater_planted",
-    "highwater_simulator",
-)
-"""The packages whose code decides a schedule's run."""
 MAKE_ROWS = (
     "highwater.checkout",
     "highwater.errors",
@@ -77,7 +64,6 @@ MAKE_ROWS = (
 )
 """The modules of harness and pipeline that workers import to make a row. A campaign belongs to one
 state of these and RUN_ON; code that distributes, sums up and reports may change meanwhile."""
-SHIPPED = (*RUN_ON, "highwater_pipeline", "highwater")
 KEPT_OF_EACH = 3
 """Schedules of each kind of violation that get plan files, and are shrunk if they fail."""
 SHRUNK_MAX = 32
@@ -147,12 +133,7 @@ def run_campaign(asked: Asked, *, as_json: bool) -> int:
     except (NoSpark, CannotGoOn) as error:
         raise HarnessError(str(error)) from error
     except KeyboardInterrupt:
-        done = sum(each.schedules for each in group_receipts(store, name).values())
-        say(
-            f"interrupted: {done:,} of {asked_settings.schedules:,} schedules of campaign {name} "
-            "are kept; the same command goes on with the others"
-        )
-        return INTERRUPTED_EXIT_CODE
+        return interrupted(store, name, asked_settings.schedules, "schedules")
     if as_json:
         print_json(report)
     else:
@@ -163,12 +144,7 @@ def run_campaign(asked: Asked, *, as_json: bool) -> int:
 def _sums_of(asked: Asked, store: Path, name: str, settings: Settings) -> Sums:
     """Run and shrink the remaining schedules, and return the sums of all."""
     say(f"campaign {name}: {settings.schedules:,} schedules in {len(settings.groups())} groups")
-    with (
-        tempfile.TemporaryDirectory(prefix="highwater-campaign-") as shipped,
-        spark_session(asked.master) as spark,
-    ):
-        if not is_here(asked.master):
-            ship(spark, SHIPPED, Path(shipped))
+    with campaign_session(asked.master) as spark:
         return run_in(spark, asked, store, name, settings)
 
 

@@ -44,7 +44,7 @@ def _run_plan(given: bytes) -> None:
 
     from highwater.report.screen import Screen
     from highwater.runs.plans.outcome import PlanResult
-    from highwater.soak.campaign.settings import AskedPlan
+    from highwater.soak.campaign.settings import AskedPlan, code_here
     from highwater.soak.draws import draw
     from highwater.soak.folder import write_whole
     from highwater.soak.on_machine import Machine
@@ -52,6 +52,8 @@ def _run_plan(given: bytes) -> None:
     from highwater_checker.verdict import Outcome
 
     asked = msgspec.json.decode(given, type=AskedPlan)
+    if asked.code != code_here():
+        sys.exit("this machine has another version of Highwater installed")
     drawn = draw(asked.soak, asked.number).with_planted(asked.planted)
     with Screen() as screen:
         machine = Machine(screen, Path(SHRUNK), engine_within_s=ENGINE_WITHIN_S)

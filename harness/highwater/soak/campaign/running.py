@@ -18,12 +18,13 @@ from pyspark.sql import SparkSession
 from rich.table import Table
 
 from highwater.checkout import commit_here
-from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
+from highwater.errors import HarnessError
 from highwater.output import RESULTS, print_json, say
 from highwater.runs.stock.libraries import ClientKind
 from highwater.search.campaign_progress import progress_of
-from highwater.search.campaigns import SHIPPED
+from highwater.search.campaign_session import campaign_session, interrupted
 from highwater.search.planting import check_planting
+from highwater.search.writable import check_can_write
 from highwater.soak.campaign.settings import PlanSettings, code_here
 from highwater.soak.campaign.worker import BESIDE_FAULTS_S, Order, archive_name, rows_of
 from highwater.soak.draws import Drawn, draw
@@ -36,7 +37,6 @@ from highwater_chaos.random_kinds import Kind
 from highwater_checker.verdict import EXIT_CODES, Outcome
 from highwater_core.config import Preset
 from highwater_pipeline.campaign.running import Work, read_rows, run_groups
-from highwater_pipeline.campaign.shipping import is_here, ship
 from highwater_pipeline.campaign.state import (
     CONTAINERS,
     CannotGoOn,
@@ -45,7 +45,6 @@ from highwater_pipeline.campaign.state import (
 )
 from highwater_pipeline.campaign.tables import DATA_VERSION, PLANS
 from highwater_pipeline.java import NoSpark
-from highwater_pipeline.session import spark_session
 from highwater_pipeline.tables import Row
 
 PLANS_PER_TASK = 1
@@ -104,8 +103,8 @@ def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
     """Run the rest of the campaign, report on all of it, and return the exit code.
 
     Raises:
-        HarnessError: there is no Java, the name is another campaign's, another process runs it, or
-            no node would have the planted bug.
+        HarnessError: there is no Java, the name is another campaign's, another process runs it, no
+            node would have the planted bug, or nothing can be written to out.
     """
     check_planting(asked.planted, asked.preset)
     wanted = settings_of(asked)
@@ -115,6 +114,7 @@ def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
     drawn = [draw(wanted.soak(), number).with_planted(asked.planted) for number in numbers]
     try:
         with open_campaign(store, name, wanted) as settings:
+            check_can_write(folder.page)
             folder.open(settings.soak())
             rows = _rows(asked, store, name, settings)
             entries = take_over(folder, drawn, rows, _archives(store, name))
@@ -122,12 +122,7 @@ def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
     except (NoSpark, CannotGoOn) as error:
         raise HarnessError(str(error)) from error
     except KeyboardInterrupt:
-        done = sum(each.schedules for each in group_receipts(store, name).values())
-        say(
-            f"interrupted: {done:,} of {asked.plans:,} plans of campaign {name} are kept; the same "
-            "command goes on with the others"
-        )
-        return INTERRUPTED_EXIT_CODE
+        return interrupted(store, name, asked.plans, "plans")
     outcome = verdict_of(entries)
     if as_json:
         print_json({"campaign": name, "verdict": outcome, "plans": entries})
@@ -139,12 +134,7 @@ def run_on_containers(asked: AskedOfContainers, *, as_json: bool) -> int:
 def _rows(asked: AskedOfContainers, store: Path, name: str, settings: PlanSettings) -> list[Row]:
     """Run the groups without a receipt, and return the rows of all plans, by number."""
     say(f"campaign {name}: {settings.schedules:,} plans in {len(settings.groups())} groups")
-    with (
-        tempfile.TemporaryDirectory(prefix="highwater-campaign-") as shipped,
-        spark_session(asked.master) as spark,
-    ):
-        if not is_here(asked.master):
-            ship(spark, SHIPPED, Path(shipped))
+    with campaign_session(asked.master) as spark:
         return run_in(spark, asked, store, name, settings)
 
 

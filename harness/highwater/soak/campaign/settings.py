@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from highwater.runs.stock.libraries import ClientKind
+from highwater.search.campaign_session import RUN_ON
 from highwater.soak.draws import SoakSettings
 from highwater_chaos.random_kinds import Kind
 from highwater_core.config import Preset
@@ -12,16 +13,8 @@ from highwater_pipeline.campaign.shipping import digest_of
 from highwater_pipeline.campaign.state import Settings
 
 RUNS_A_PLAN = (
-    "highwater_core",
-    "highwater_wire",
+    *RUN_ON,
     "highwater_adapters",
-    "highwater_controller",
-    "highwater_broker",
-    "highwater_checker",
-    "highwater_chaos",
-    "highwater_client",
-    "highwater_planted",
-    "highwater_simulator",
     "highwater.cluster",
     "highwater.faults",
     "highwater.runs",
@@ -37,8 +30,13 @@ these; every machine must have it."""
 
 
 class AskedPlan(msgspec.Struct, frozen=True):
-    """One plan of a soak. number: from 1. planted: a planted bug's name, "" for none."""
+    """One plan of a soak.
 
+    code: the digest of the code that must run it. number: from 1. planted: a planted bug's name, ""
+    for none.
+    """
+
+    code: str
     soak: SoakSettings
     number: int
     planted: str = ""

@@ -28,10 +28,8 @@ BESIDE_FAULTS_S = 3600.0
 PLACE_WITHIN_S = 24 * 3600.0
 """Plans wait for each other: a machine has fewer places for clusters than Spark has cores."""
 _ENDS_WITHIN_S = 180.0
-_CODE_WITHIN_S = 300.0
 _LOOK_EVERY_S = 0.5
 _ERROR_CHARACTERS = 1_000
-_TELL_CODE = "from highwater.soak.campaign.settings import code_here; print(code_here())"
 _ENTRY = "entry.json"
 """As one_plan writes it."""
 
@@ -93,14 +91,14 @@ def _lost(why: str) -> dict[str, Any]:
 
 
 def _run_plan(order: Order, number: int, folder: Path, place: int) -> dict[str, Any]:
-    code, why = _run([sys.executable, "-c", _TELL_CODE], b"", folder, _CODE_WITHIN_S, place)
-    if code is None:
-        return _lost(why)
-    if code.decode().strip() != order.code:
-        return _lost("this machine has another version of Highwater installed")
-    asked = {"soak": order.soak, "number": number + 1, "planted": order.planted}
+    asked = {
+        "code": order.code,
+        "soak": order.soak,
+        "number": number + 1,
+        "planted": order.planted,
+    }
     command = [sys.executable, *order.one_plan, str(os.getpid())]
-    _, why = _run(command, json.dumps(asked).encode(), folder, order.within_s, place)
+    why = _run(command, json.dumps(asked).encode(), folder, order.within_s, place)
     if not (folder / _ENTRY).exists():
         return _lost(why)
     entry: dict[str, Any] = json.loads((folder / _ENTRY).read_bytes())
@@ -116,10 +114,8 @@ def archive_name(number: int, run: str) -> str:
     return f"{number:05}-{run}.tar.gz"
 
 
-def _run(
-    command: list[str], given: bytes, folder: Path, within_s: float, place: int
-) -> tuple[bytes | None, str]:
-    """Return what the process printed; None and the end of its messages where it failed.
+def _run(command: list[str], given: bytes, folder: Path, within_s: float, place: int) -> str:
+    """Wait for the process; return "", or why it failed, with the end of its messages.
 
     place: a descriptor that the process has, too: the place is free when both have ended.
     """
@@ -129,23 +125,23 @@ def _run(
             command,
             cwd=folder,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=messages,
             stderr=messages,
             pass_fds=(place,),
             start_new_session=True,  # Spark ends its workers by a signal to their group
         ) as process,
     ):
         try:
-            printed, _ = process.communicate(given, within_s)
+            process.communicate(given, within_s)
         except subprocess.TimeoutExpired:
             why = f"it did not end within {within_s:g} s"
         else:
             if process.returncode == 0:
-                return printed, ""
+                return ""
             why = f"exit code {process.returncode}"
         finally:
             _end(process)
-        return None, f"{why}: {_end_of(messages)}"
+        return f"{why}: {_end_of(messages)}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
