@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from highwater.durations import duration_ms
 from highwater.errors import HarnessError
@@ -110,6 +109,7 @@ def _run(
     """Run the soak, with its page written anew after each plan."""
     from highwater.soak.on_machine import Machine
     from highwater.soak.page import write_page
+    from highwater.soak.printing import in_a_line
     from highwater.soak.running import Soak
 
     def ended(entry: Entry) -> None:
@@ -139,32 +139,15 @@ def _live_page(folder: SoakFolder, port: int | None, host: str, screen: Screen) 
         yield
 
 
-def in_a_line(entry: Entry) -> str:
-    """Return a plan's result in one line."""
-    what = ", ".join(entry.invariants) or (entry.reasons[0][:100] if entry.reasons else "")
-    return (
-        f"plan {entry.number}: {entry.outcome.value} in {entry.took_s:.0f} s; "
-        f"{entry.preset.value}, {entry.client.value}, {entry.brokers} brokers, "
-        f"{entry.faults} faults, {entry.acknowledged} records, load {entry.load:g}"
-        + (f", round {entry.round} of cluster {entry.cluster}" if entry.cluster else "")
-        + (f"; {what}" if what and entry.outcome is not Outcome.PASS else "")
-    )
-
-
 def _print_result(folder: SoakFolder, soaked: Soak, outcome: Outcome) -> None:
-    from highwater.soak.hooks import command_again
     from highwater.soak.leaks import not_told
-    from highwater.soak.page import shares_of
+    from highwater.soak.printing import print_shares, print_with_command
     from highwater.soak.usage import read_samples
 
-    table = Table("plans with", "passed", "failed", "prove nothing")
-    for share in shares_of(soaked.entries):
-        table.add_row(share.kind, str(share.passed), str(share.failed), str(share.unknown))
-    RESULTS.print(table)
+    print_shares(soaked.entries)
     for entry in soaked.entries:
         if entry.outcome is Outcome.FAIL:
-            RESULTS.print(in_a_line(entry), markup=False, soft_wrap=True)
-            RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+            print_with_command(folder.path, entry)
     if untold := not_told(read_samples(folder.usage)):
         line = f"leaks: too few rounds on one cluster to tell of {', '.join(untold)}"
         RESULTS.print(line, soft_wrap=True)

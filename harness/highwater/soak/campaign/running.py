@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 from pyspark.sql import SparkSession
-from rich.table import Table
 
 from highwater.checkout import commit_here
 from highwater.errors import HarnessError
@@ -29,9 +28,9 @@ from highwater.soak.campaign.settings import PlanSettings, code_here
 from highwater.soak.campaign.worker import BESIDE_FAULTS_S, Order, archive_name, rows_of
 from highwater.soak.draws import Drawn, draw
 from highwater.soak.folder import SoakFolder, write_whole
-from highwater.soak.hooks import command_again
 from highwater.soak.ledger import Entry, verdict_of
-from highwater.soak.page import shares_of, write_page
+from highwater.soak.page import write_page
+from highwater.soak.printing import print_shares, print_with_command
 from highwater.soak.running import entry_of
 from highwater_chaos.random_kinds import Kind
 from highwater_checker.verdict import EXIT_CODES, Outcome
@@ -217,17 +216,11 @@ def entry_in(row: Row, drawn: Drawn) -> Entry:
 def _print(
     folder: SoakFolder, entries: Sequence[Entry], rows: Sequence[Row], outcome: Outcome
 ) -> None:
-    table = Table("plans with", "passed", "failed", "prove nothing")
-    for share in shares_of(entries):
-        table.add_row(share.kind, str(share.passed), str(share.failed), str(share.unknown))
-    RESULTS.print(table)
+    print_shares(entries)
     machines = sorted({row["machine"] for row in rows})
     RESULTS.print(f"machines: {', '.join(machines)}", markup=False, soft_wrap=True)
     for entry in entries:
         if entry.outcome is not Outcome.PASS:
-            why = ", ".join(entry.invariants) or "; ".join(entry.reasons[:1])
-            line = f"plan {entry.number}: {entry.outcome.value}: {why}"
-            RESULTS.print(line, markup=False, soft_wrap=True)
-            RESULTS.print(f"  {command_again(folder.path, entry)}", markup=False, soft_wrap=True)
+            print_with_command(folder.path, entry)
     RESULTS.print(f"verdict: {outcome.value}")
     RESULTS.print(str(folder.page), soft_wrap=True)
