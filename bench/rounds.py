@@ -114,10 +114,7 @@ def _measure_throughput(
             samples.add(system, targets.produce_records(load), thousands, quietly=True)
     for _ in range(repetitions.load_repetitions):
         for system, topic in zip(systems, topics, strict=True):
-            count = load.total_bytes // record_bytes
-            found = measures.consume_throughput(
-                system.bootstrap, topic, partitions, record_bytes, count
-            )
+            found = measures.consume_throughput(system.bootstrap, topic, partitions, record_bytes)
             samples.add(system, targets.consume_megabytes(load), found.megabytes_per_second)
             thousands = found.records_per_second / 1e3
             samples.add(system, targets.consume_records(load), thousands, quietly=True)

@@ -406,7 +406,7 @@ class _Run:
         folder.write(FINAL_LOOK, self._final_look)
         folder.write(STEPS, tuple(done.outcome() for done in self._steps))
         steps = tuple(str(each) for each in self._steps)
-        return conclude(folder, False, notes, steps)
+        return conclude(folder, self._plan, False, notes, steps)
 
     # ------------------------------------------------------------ helpers
 

@@ -77,7 +77,7 @@ def run_in_simulator(
     result = simulate(plan, folder, screen, bug)
     notes = (f"every node has the planted bug {bug}",) if bug else ()
     steps = tuple(f"{say_step(step)}: {why}" for step, _, why in steps_of(result))
-    concluded = conclude(folder, True, notes, steps)
+    concluded = conclude(folder, plan, True, notes, steps)
     if ended is not None:
         ended(result, concluded.verdict)
     return concluded

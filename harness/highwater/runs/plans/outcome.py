@@ -9,6 +9,7 @@ import msgspec
 
 from highwater.report.failover import Gap
 from highwater.run_folder import RunFolder
+from highwater.runs.plans.rates import slower_than_planned
 from highwater.runs.reporting import write_pages
 from highwater_chaos.plan import Plan, encode_plan
 from highwater_checker.judging import judge_evidence
@@ -28,7 +29,7 @@ from highwater_checker.verdict import Verdict
 class PlanResult:
     """How a plan's run ended.
 
-    notes: differences between the plan and its run.
+    notes: differences between the plan and its run, such as a producer below its rate.
     steps: each one's outcome, in the plan's order.
     gaps: for each partition that lost its leader, the time without an acknowledgement.
     left_up: how to look into its cluster and remove it, a line each; empty where it was removed.
@@ -55,7 +56,11 @@ def list_evidence(folder: RunFolder) -> None:
 
 
 def conclude(
-    folder: RunFolder, in_virtual_time: bool, notes: tuple[str, ...], steps: tuple[str, ...]
+    folder: RunFolder,
+    plan: Plan,
+    in_virtual_time: bool,
+    notes: tuple[str, ...],
+    steps: tuple[str, ...],
 ) -> PlanResult:
     """Judge the run from its folder, and write the verdict, the picture and the report."""
     list_evidence(folder)
@@ -64,5 +69,5 @@ def conclude(
     folder.write(VERDICT, verdict)
     gaps = write_pages(folder, evidence, verdict)
     left_out = (f"nothing to examine: {each}" for each in verdict.idle)
-    told = (*notes, *left_out)
+    told = (*notes, *slower_than_planned(plan, evidence.histories), *left_out)
     return PlanResult(folder.path, verdict, told, steps, gaps, in_virtual_time)
