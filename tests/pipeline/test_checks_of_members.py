@@ -24,7 +24,7 @@ from tests.pipeline.member_histories import generated_runs
 from tests.pipeline.member_planted import PLANTED
 from tests.pipeline.record_histories import Planted
 
-ENOUGH = 30
+ENOUGH = 5
 """Of the generated runs, in how many each check must find something, and in how many nothing."""
 
 # ---------------------------------------------------------------- the checker, fed
