@@ -1,4 +1,6 @@
-"""The names that users import; everything else may change without notice.
+"""The names that users import, beside highwater_chaos.faults and highwater_chaos.plan.
+
+Everything else may change without notice.
 
 Clusters and plans need Docker's client and clients of Kafka, which take a while to import: each
 name is loaded when it is first asked for.
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from highwater.cluster.topology import Topology
     from highwater.errors import HarnessError
     from highwater.run_folder import RunFolder
+    from highwater.runs.judged.cluster import JudgedCluster
     from highwater.runs.plans.outcome import PlanResult
     from highwater.runs.plans.running import WorldName, run_plan
     from highwater.runs.stock.libraries import ClientKind
@@ -34,6 +37,7 @@ __all__ = [
     "ClientKind",
     "Cluster",
     "HarnessError",
+    "JudgedCluster",
     "NeverHappened",
     "Outcome",
     "Plan",
@@ -57,6 +61,7 @@ _MODULES = {
     "ClientKind": "highwater.runs.stock.libraries",
     "Cluster": "highwater.cluster.cluster",
     "HarnessError": "highwater.errors",
+    "JudgedCluster": "highwater.runs.judged.cluster",
     "NeverHappened": "highwater.waiting",
     "Outcome": "highwater_checker.verdict",
     "Plan": "highwater_chaos.plan",

@@ -1,10 +1,11 @@
-"""The commit of the code that runs here, for the plans that a search keeps."""
+"""The commit and the version of the code that runs here."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from highwater.errors import HarnessError
@@ -26,6 +27,11 @@ def commit_here() -> str:
         return commit_of(project_root())
     except HarnessError:  # installed without a checkout
         return ""
+
+
+def version_here() -> str:
+    """Return the version of the installed package."""
+    return metadata.version("highwater")
 
 
 def commit_of(root: Path) -> str:

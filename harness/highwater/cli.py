@@ -12,7 +12,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 from types import FrameType
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ import typer
 import typer.main
 
 from highwater import commands
+from highwater.checkout import version_here
 from highwater.errors import INTERRUPTED_EXIT_CODE, HarnessError
 from highwater.option_variables import read_variables
 from highwater.typed_words import typed_words
@@ -94,7 +94,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"highwater {metadata.version('highwater')}")
+        typer.echo(f"highwater {version_here()}")
         raise typer.Exit
 
 

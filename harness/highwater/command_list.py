@@ -28,6 +28,7 @@ LISTED = {
         "kill": "Kill a node with SIGKILL; it stays down until `highwater start` or `highwater "
         "heal`.",
         "pause": "Freeze a node's processes, until `highwater start` or `highwater heal`.",
+        "cut": "Cut a node's links while the command runs, and undo it at its end or at Ctrl-C.",
         "shutdown-broker": "Stop a broker once others lead its partitions; show the new leaders.",
         "upgrade": "Stop a node, start it from another image on its old disk, and prove that it "
         "runs it.",

@@ -15,7 +15,7 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import PROMISES, Document
+from highwater_checker.run_folder.documents import BUILD, PROMISES, BadDocument, Document
 from highwater_checker.run_folder.files import may_be_there, read_whole
 
 T = TypeVar("T")
@@ -97,8 +97,12 @@ def is_run(path: Path) -> bool:
 
 
 def was_on_containers(folder: Path) -> bool:
-    """Return whether the run was on containers, which leave a build or ZooKeeper's tree."""
-    return may_be_there(folder / names.BUILD) or may_be_there(folder / names.ZNODES)
+    """Return whether the run was on containers, by its build, or else by ZooKeeper's tree."""
+    try:
+        build = BUILD.read(folder)
+    except BadDocument:
+        return True  # earlier versions wrote no build of a simulated run
+    return may_be_there(folder / names.ZNODES) if build is None else not build.is_simulated
 
 
 def name_of_test(folder: Path) -> str:

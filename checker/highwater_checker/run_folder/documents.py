@@ -110,18 +110,29 @@ class RunTopology:
         return replace(found, controllers=0) if alone else found
 
 
+SIMULATED = "sim"
+
+
 @dataclass(frozen=True, slots=True)
 class RunBuild:
-    """What a run on containers used.
+    """What a run used.
 
     commit: of the checkout, ending in "-dirty" where files differ from it; "" without one.
     client: the library of a plan's producers and consumers; "" where there was no plan.
     nodes: the builds that each node ran, in order, by its name; none where all ran the same one.
+    world: SIMULATED, or "docker"; folders of earlier versions have builds of containers alone.
+    highwater_version: of the package; "" in folders of earlier versions.
     """
 
     commit: str = ""
     client: str = ""
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    world: str = "docker"
+    highwater_version: str = ""
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.world == SIMULATED
 
     def told(self) -> tuple[str, ...]:
         """Return a line for each way through the builds: broker-0, broker-1: one -> another."""

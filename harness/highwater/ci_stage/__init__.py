@@ -101,7 +101,7 @@ def _lacking(system: CiSystem, folder: Path, file: Path) -> list[str]:
     lacks = []
     if not (folder / REQUIREMENTS).is_file():
         lacks.append(
-            f"it installs {REQUIREMENTS}, which is missing: name highwater and pytest in it"
+            f"it installs {REQUIREMENTS}, which is missing: name Highwater's wheel and pytest in it"
         )
     own = folder / GITLAB_OWN
     if file == folder / GITLAB_INCLUDED and not _names(own, GITLAB_INCLUDED):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from highwater.output import PROGRESS, RESULTS, print_json, printable
 from highwater.report.summary import MOST_TOLD, ToldRun, judged, summary_of
 from highwater.report.verdict_json import judged_run
 from highwater.report.verdict_text import checks_table, print_outcome
+from highwater.soak.kept_runs import runs_in
 from highwater_checker.verdict import EXIT_CODES, Verdict, worst_of
 
 
@@ -22,7 +24,10 @@ def register(app: typer.Typer) -> None:
 
 def judge(
     folders: Annotated[
-        list[Path], typer.Argument(exists=True, file_okay=False, help="Folders of runs.")
+        list[Path],
+        typer.Argument(
+            exists=True, file_okay=False, help="Folders of runs, or folders with runs in them."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     as_markdown: Annotated[
@@ -34,6 +39,7 @@ def judge(
 ) -> None:
     """Judge finished runs again, from their files alone; the folders are not changed.
 
+    Of runs/ that is each run in it. Of a soak it is each plan's that did not pass.
     --markdown has a table of all runs, and the story of each failed one's first finding.
 
     Exit code 0: every run passes; 1: one fails; 2: one is unknown.
@@ -41,7 +47,7 @@ def judge(
     if as_json and as_markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")
     runs: dict[Path, ToldRun] = {}
-    for folder in folders:
+    for folder in chain.from_iterable(map(runs_in, folders)):
         PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
         told = sum(run.told is not None for run in runs.values())
         runs[folder] = judged(folder, is_told=as_markdown and told < MOST_TOLD)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
 
+from highwater.report.again import Again
 from highwater.report.alerts import alerts_of
 from highwater.report.explained import explain_finding
 from highwater.report.failover import Gap
@@ -27,35 +26,6 @@ from highwater_core.ids import TopicPartition
 PAGE = "report.html"
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no XML document may have. Source: XML 1.0, "Char"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """How a run is seen again.
-
-    folder: the run's, as the harness was given it, and as a shell takes it.
-    seed: of its plan, None without one: then `test` is the name of the test, or "".
-    """
-
-    folder: str
-    is_virtual: bool
-    seed: int | None
-    preset: str
-    planted: str
-    commit: str
-    test: str = ""
-    has_plan: bool = True
-    """Whether there is a plan, which this version perhaps cannot read."""
-    builds: tuple[str, ...] = ()
-    """Which nodes ran which builds, a line each; none where all ran the same build."""
-
-    @property
-    def test_in_a_shell(self) -> str:
-        return shlex.quote(self.test)
-
-    @property
-    def world(self) -> str:
-        return "in virtual time" if self.is_virtual else "on containers"
 
 
 def write_report(

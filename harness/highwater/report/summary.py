@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from highwater.output import printable
+from highwater.report.again import Again, again_of
 from highwater.report.explained import Explained, command_to_explain, judge_and_explain, kinds_of
+from highwater.report.page import PAGE
+from highwater.run_folder import name_of_test
 from highwater_checker.catalogue.rows import CATALOGUE
 from highwater_checker.judging import judge_run
 from highwater_checker.verdict import WORST_FIRST, Outcome, Verdict
@@ -22,6 +24,8 @@ MOST_CHARACTERS = 300
 """Of a line, or a cell."""
 MOST_ROWS = 500
 """Of the table of runs. Failed runs come first, then unknown ones."""
+MOST_REASONS = 10
+"""Of an unknown run."""
 MOST_KINDS = 20
 """Rows of a failed run's table of findings."""
 _WORDS = {Outcome.FAIL: "failed", Outcome.UNKNOWN: "unknown", Outcome.PASS: "passed"}
@@ -35,13 +39,20 @@ class ToldRun:
     verdict: Verdict
     told: Explained | None
     """None without findings, and of a run that is in the table alone."""
+    again: Again | None = None
+    """None of a run that is in the table alone."""
+    test: str = ""
+    """Its test, "" without one."""
+    has_page: bool = False
 
 
 def judged(folder: Path, *, is_told: bool) -> ToldRun:
     """Judge the run of the folder; with is_told, explain its first finding, if it has one."""
+    test, has_page = name_of_test(folder), (folder / PAGE).is_file()
     if is_told:
-        return ToldRun(folder, *judge_and_explain(folder))
-    return ToldRun(folder, judge_run(folder), None)
+        verdict, told = judge_and_explain(folder)
+        return ToldRun(folder, verdict, told, again_of(folder), test, has_page)
+    return ToldRun(folder, judge_run(folder), None, test=test, has_page=has_page)
 
 
 def summary_of(runs: Sequence[ToldRun]) -> str:
@@ -57,6 +68,9 @@ def summary_of(runs: Sequence[ToldRun]) -> str:
     not_told = sum(bool(run.verdict.findings) for run in runs) - len(told)
     if not_told:
         lines += ["", f"{not_told} more failed runs are in the table alone."]
+    unknown = [run for run in runs if run.verdict.outcome is Outcome.UNKNOWN and run.again]
+    for run in unknown[:MOST_TOLD]:
+        lines += ["", *_reasons_of(run)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,12 +84,14 @@ def _table_of_runs(runs: Sequence[ToldRun]) -> Iterator[str]:
     rows = [
         (
             _cell(str(run.folder)),
+            _cell(run.test),
             run.verdict.outcome.value,
             _cell(next(iter(run.verdict.reasons), "")),
         )
         for run in sorted(runs, key=lambda run: WORST_FIRST.index(run.verdict.outcome))
     ]
-    return _table(("run", "verdict", "first reason"), "| --- | --- | --- |", rows, MOST_ROWS)
+    head = ("run", "test", "verdict", "first reason")
+    return _table(head, "| --- | --- | --- | --- |", rows, MOST_ROWS)
 
 
 def _story_of(run: ToldRun, told: Explained) -> Iterator[str]:
@@ -88,11 +104,7 @@ def _story_of(run: ToldRun, told: Explained) -> Iterator[str]:
         if row.number in told.finding.rows:
             yield f"A historical bug: {row.title} ({', '.join(row.ids)})."
             yield ""
-    yield "See it again:"
-    yield ""
-    reproduce = f"highwater reproduce {shlex.quote(str(run.folder))}"
-    yield from _code([printable(reproduce), printable(command_to_explain(run.folder))])
-    yield ""
+    yield from _ways_of(run, command_to_explain(run.folder))
     story = list(told.story.lines())
     yield "<details><summary>What happened (the run's time in ms)</summary>"
     yield ""
@@ -104,6 +116,33 @@ def _story_of(run: ToldRun, told: Explained) -> Iterator[str]:
     if len(run.verdict.findings) > 1:
         yield ""
         yield from _table_of_kinds(run.verdict)
+
+
+def _reasons_of(run: ToldRun) -> Iterator[str]:
+    """Yield why the verdict is unknown, and how the run is done again."""
+    yield f"### {_span(str(run.folder))}: unknown"
+    yield ""
+    reasons = list(run.verdict.reasons)
+    for reason in reasons[:MOST_REASONS]:
+        yield f"- {_span(reason)}"
+    if len(reasons) > MOST_REASONS:
+        yield f"- ... and {len(reasons) - MOST_REASONS} more"
+    yield ""
+    yield from _ways_of(run)
+
+
+def _ways_of(run: ToldRun, *more: str) -> Iterator[str]:
+    """Yield the command that runs the same again, other commands, and the run's page."""
+    again = run.again.command if run.again else ""
+    commands = [each for each in (again, *more) if each]
+    if commands:
+        yield "See it again:"
+        yield ""
+        yield from _code([printable(each) for each in commands])
+        yield ""
+    if run.has_page:
+        yield f"Its page: {_span(str(run.folder / PAGE))}"
+        yield ""
 
 
 def _table_of_kinds(verdict: Verdict) -> Iterator[str]:
@@ -127,7 +166,7 @@ def _table(
     for cells in rows[:most]:
         yield f"| {' | '.join(cells)} |"
     if len(rows) > most:
-        yield f"| ... and {len(rows) - most} more | | |"
+        yield f"| ... and {len(rows) - most} more |{' |' * (len(head) - 1)}"
 
 
 def _cell(text: str) -> str:

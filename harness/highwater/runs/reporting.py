@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from highwater.checkout import commit_here
 from highwater.errors import HarnessError
+from highwater.report.again import again_of, plan_of
 from highwater.report.explained import explain_finding
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan, fault_spans
-from highwater.report.page import Again, write_report
+from highwater.report.page import write_report
 from highwater.report.perfetto import TracedRun, trace_of
 from highwater.report.picture import Fault, RunPicture, draw
-from highwater.run_folder import RunFolder, is_run, name_of_test, was_on_containers
+from highwater.run_folder import RunFolder, is_run, was_on_containers
 from highwater.runs.plans.leader_changes import leader_changes, longest_session_timeout_ms
 from highwater.runs.plans.schedule import StepDone
 from highwater_chaos import faults as f
-from highwater_chaos.plan import BadPlan, Plan, Step, decode_plan
+from highwater_chaos.plan import Plan, Step
 from highwater_checker.judging import judge_evidence
 from highwater_checker.looks import leaderships
-from highwater_checker.run_folder.documents import (
-    BUILD,
-    PLAN,
-    TOPOLOGY,
-    RunBuild,
-    RunTopology,
-)
+from highwater_checker.run_folder.documents import TOPOLOGY, RunTopology
 from highwater_checker.run_folder.evidence import Evidence, read_evidence, start_of_run
-from highwater_checker.run_folder.files import may_be_there, text_of
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.run_folder.small_files import read_document
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
@@ -78,7 +71,7 @@ def _traced_run(path: Path, evidence: Evidence, verdict: Verdict, gaps: Sequence
 def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tuple[Gap, ...]:
     """Write the run's picture, page and JUnit file; return the pauses by changes of leaders."""
     spans = fault_spans(folder.path)
-    plan = _plan_of(folder.path)
+    plan = plan_of(folder.path)
     topology = read_document(TOPOLOGY, folder.path, []) or RunTopology()
     gaps = tuple(_gaps(evidence, spans, topology))
     marks = [Fault(span.begin_ns / 1e9, span.deed) for span in spans]
@@ -95,19 +88,9 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
         )
     )
     folder.write_bytes(PICTURE, picture)
-    again = _again(folder.path, plan, topology)
+    again = again_of(folder.path)
     write_report(folder, verdict, gaps, spans, evidence, again)
     return gaps
-
-
-def _plan_of(folder: Path) -> Plan | None:
-    raw = read_document(PLAN, folder, [])
-    if raw is None:
-        return None
-    try:
-        return decode_plan(bytes(raw))
-    except BadPlan:  # of a later version, or damaged
-        return None
 
 
 def _shown_partition(plan: Plan | None, evidence: Evidence, verdict: Verdict) -> TopicPartition:
@@ -149,21 +132,3 @@ def _session_timeout_ms(topology: RunTopology) -> int:
     if topology.session_timeout_ms is not None:
         return topology.session_timeout_ms
     return longest_session_timeout_ms(topology.broker_settings, topology.controller_settings)
-
-
-def _again(folder: Path, plan: Plan | None, topology: RunTopology) -> Again:
-    build = read_document(BUILD, folder, [])
-    is_virtual = not was_on_containers(folder)
-    known = build or RunBuild()
-    commit = commit_here() if build is None and is_virtual else known.commit
-    return Again(
-        folder=shlex.quote(text_of(folder)),
-        is_virtual=is_virtual,
-        seed=None if plan is None else plan.seed,
-        preset=topology.preset or "",
-        planted="" if plan is None else plan.planted,
-        commit=commit,
-        builds=known.told(),
-        test=name_of_test(folder) if plan is None else "",
-        has_plan=may_be_there(folder / PLAN.name),
-    )

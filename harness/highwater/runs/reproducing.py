@@ -23,7 +23,7 @@ from highwater_checker.verdict import Outcome, Verdict
 class Finished:
     """A finished run: its plan, world and clients, and the verdict of its files.
 
-    commit: of the code that ran; "" where it is not known, as of a simulated run.
+    commit: of the code that ran; "" where it is not known.
     guessed: what its files do not say, and is taken to be so.
     """
 
@@ -57,6 +57,8 @@ def read_finished(folder: Path) -> Finished:
     if build is None:
         world, guessed = _world_of(folder)
         return Finished(plan, world, ClientKind.OWN, "", verdict, guessed)
+    if build.is_simulated:
+        return Finished(plan, WorldName.SIM, ClientKind.OWN, build.commit, verdict)
     known = build.client in set(ClientKind)
     client = ClientKind(build.client) if known else ClientKind.OWN
     guessed = () if known else (f"that run does not say its clients: {client.value} ones are used",)

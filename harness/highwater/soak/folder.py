@@ -18,6 +18,7 @@ from highwater.soak.draws import Drawn, SoakSettings, topology_of
 from highwater_chaos.plan import PlanTopology, encode_plan
 
 FORMAT = 1
+SOAK_FILE = "soak.json"
 
 
 class SoakFile(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class SoakFolder:
             folder.mkdir(parents=True, exist_ok=True)
         topology = topology_of(settings) if settings.one_cluster else None
         own = SoakFile(FORMAT, settings, topology)
-        file = self.path / "soak.json"
+        file = self.path / SOAK_FILE
         if not file.exists():
             write_whole(file, msgspec.json.format(msgspec.json.encode(own), indent=2) + b"\n")
             return

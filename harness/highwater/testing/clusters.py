@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,12 @@ from highwater.cluster.stacks import STACKS, all_stacks
 from highwater.cluster.topology import Topology
 from highwater.errors import HarnessError
 from highwater.project import runs_root
+from highwater.report.again import again_of
+from highwater.report.page import PAGE
 from highwater.run_folder import TEST, new_run_id
 from highwater.runs.judged.cluster import JudgedCluster
 from highwater.runs.judged.words import say_verdict
-from highwater.testing.verdicts import tell
+from highwater.testing.verdicts import name_here, tell
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 
@@ -29,12 +32,12 @@ _NO_FAILURE = ("pass", "unknown")
 class _Wanted:
     """The marker's arguments.
 
-    verdict_in: the outcomes that are no error.
+    verdict_in: the outcomes that are no error; with none the cluster is not judged.
     prepared: what nodes have for some faults, by the names of Cluster's arguments.
     """
 
     topology: Topology
-    verdict_in: frozenset[str]
+    verdict_in: frozenset[Outcome]
     prepared: frozenset[str]
 
 
@@ -45,7 +48,7 @@ def _wanted(request: pytest.FixtureRequest) -> _Wanted:
     if "preset" in fields:
         fields["preset"] = Preset(fields["preset"])
     prepared = frozenset(name for name in _PREPARED if fields.pop(name, False))
-    outcomes = frozenset(Outcome(each).value for each in verdict_in)
+    outcomes = frozenset(Outcome(each) for each in verdict_in)
     return _Wanted(Topology(**fields), outcomes, prepared)
 
 
@@ -67,7 +70,8 @@ def running_cluster(
         movable_clocks="movable_clocks" in wanted.prepared,
     ) as cluster:
         cluster.start()
-        (cluster.folder / TEST).write_text(request.node.nodeid + "\n", encoding="utf-8")
+        test = name_here(request.node)
+        (cluster.folder / TEST).write_text(test + "\n", encoding="utf-8")
         yield cluster
         if keeps and cluster.has_failed:
             cluster.leave_up()
@@ -78,7 +82,7 @@ def running_cluster(
 
 
 def _judge(
-    request: pytest.FixtureRequest, cluster: JudgedCluster, verdict_in: frozenset[str]
+    request: pytest.FixtureRequest, cluster: JudgedCluster, verdict_in: frozenset[Outcome]
 ) -> None:
     """Judge the cluster, report the verdict, and fail where it is none of those.
 
@@ -86,15 +90,24 @@ def _judge(
         pytest.fail.Exception: it is another one.
     """
     try:
-        verdict = cluster.judge()
+        verdict = cluster.judge(verdict_in)
     except HarnessError as error:
         outcome, text = Outcome.UNKNOWN, f"{request.node.nodeid}: unknown: {error}"
     else:
         outcome, text = verdict.outcome, say_verdict(request.node.nodeid, cluster.folder, verdict)
+    if cluster.has_failed or outcome not in verdict_in:
+        text = "\n  ".join((text, *_where_to_look(cluster.folder)))
     tell(request.config, text)
-    if outcome.value not in verdict_in:
-        allowed = " or ".join(sorted(verdict_in))
+    if outcome not in verdict_in:
+        allowed = " or ".join(sorted(each.value for each in verdict_in))
         pytest.fail(f"the verdict is not {allowed}: {text}", pytrace=False)
+
+
+def _where_to_look(folder: Path) -> Iterator[str]:
+    """Yield the page of the run, where it has one, and the command that runs its test again."""
+    if (folder / PAGE).is_file():
+        yield f"its page: {folder / PAGE}"
+    yield f"again: {again_of(folder).command}"
 
 
 def store_evidence(cluster: JudgedCluster, test: str, stacks: str) -> tuple[str, str]:

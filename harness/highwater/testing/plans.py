@@ -21,7 +21,7 @@ from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, checked, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
 from highwater.testing import asked
-from highwater.testing.verdicts import tell
+from highwater.testing.verdicts import name_here, tell
 from highwater_chaos.plan import Expected, Plan
 from highwater_checker.run_folder.documents import PLAN
 from highwater_checker.verdict import Outcome, Verdict
@@ -48,7 +48,7 @@ def run_plan_of(item: pytest.Item, chosen: Plan | Path | None) -> PlanResult:
 
     def make_folder() -> RunFolder:
         folder = RunFolder(path)
-        (path / TEST).write_text(item.nodeid + "\n", encoding="utf-8")
+        (path / TEST).write_text(name_here(item) + "\n", encoding="utf-8")
         return folder
 
     with Screen() as screen:
@@ -127,7 +127,6 @@ def _only_plan(item: pytest.Item, wanted: asked.AskedPlan | None) -> Plan | Path
 
 def _command(item: pytest.Item, folder: Path, world: WorldName) -> str:
     """Return the command, typed where pytest was, that runs the test with this run's plan."""
-    test = f"{os.path.relpath(item.path)}{item.nodeid[item.nodeid.index('::') :]}"
-    words = ["pytest", test, asked.REPLAY, os.path.relpath(folder / PLAN.name)]
+    words = ["pytest", name_here(item), asked.REPLAY, os.path.relpath(folder / PLAN.name)]
     words += [asked.WORLD, asked.SIM] if world is WorldName.SIM else []
     return shlex.join(words)

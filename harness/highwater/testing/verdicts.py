@@ -26,6 +26,15 @@ def take_told(config: pytest.Config) -> list[tuple[str, object]]:
     return properties
 
 
+def name_here(node: pytest.Item | pytest.Collector) -> str:
+    """Return the test's or the file's name as it is typed where pytest was called.
+
+    Its node's own name is relative to pytest's root folder.
+    """
+    _, separator, inside = node.nodeid.partition("::")
+    return os.path.relpath(node.path) + separator + inside
+
+
 def write_summary(reporter: pytest.TerminalReporter, workers: int) -> None:
     """List all verdicts, also those of other workers, and say if the machine is too small.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import typer.main
 
+from highwater.checkout import version_here
 from highwater.cli import make_app
 from highwater.project import project_root
 from highwater_core.config import Preset
@@ -19,6 +21,27 @@ def test_the_readme_lists_every_command() -> None:
     (listed,) = re.findall(r"^The commands are (.+?); each has", text, re.MULTILINE)
     told = re.findall(r"`(?:highwater )?([a-z-]+)`", listed)
     assert sorted(told) == sorted(names)
+
+
+def test_no_page_installs_the_other_project_of_this_name() -> None:
+    """On the package index highwater is not ours."""
+    root = project_root()
+    by_name = re.compile(
+        r"^highwater\b|pip install (-\S+ )*['\"]?highwater(?!\S*whl)", re.MULTILINE
+    )
+    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
+    installing = [line for page in pages for line in _lines_with_pip(page)]
+    requirements = (root / "examples/orders/requirements.txt").read_text().splitlines()
+    assert [line for line in (*installing, *requirements) if by_name.search(line)] == []
+
+
+def _lines_with_pip(page: Path) -> list[str]:
+    return [line for line in page.read_text().splitlines() if "pip install" in line]
+
+
+def test_the_examples_requirements_name_this_versions_wheel() -> None:
+    text = (project_root() / "examples/orders/requirements.txt").read_text()
+    assert f"./wheels/highwater-{version_here()}-py3-none-any.whl" in text.splitlines()
 
 
 @pytest.mark.parametrize(

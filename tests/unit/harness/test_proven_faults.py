@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from typer.testing import CliRunner
 
+from highwater.cli import make_app
+from highwater.commands import cut
 from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
 from highwater.runs.chaos.single import fault_of, parse_fault
+from highwater.runs.judged import proven_faults
 from highwater.runs.judged.faults_by_hand import FaultsByHand
 from highwater_chaos import faults as f
 from highwater_checker.run_folder.intents import Phase, read_intents
@@ -55,6 +60,63 @@ def test_while_another_writes_the_intents_the_clusters_functions_write_none(tmp_
     assert by_hand.still_act == {2}
     by_hand.end()
     assert [each.phase for each in read_intents(path)] == [Phase.INTENDED, Phase.ACTING]
+
+
+class _NotUndone:
+    """Faults of which the end is not proven."""
+
+    def __init__(self, *_: Any) -> None:
+        self.problems: tuple[str, ...] = ()
+
+    def done(self, *_: Any) -> Any:
+        return SimpleNamespace(revert=self._revert)
+
+    def _revert(self) -> None:
+        self.problems += ("fault 1 was not undone",)
+
+
+def test_a_fault_that_is_not_undone_fails_its_block_and_hides_no_other_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proven_faults, "ContainerFaults", _NotUndone)
+    monkeypatch.setattr(proven_faults, "refuse_impossible", lambda cluster, fault: None)
+    monkeypatch.setattr(proven_faults, "do_now", lambda cluster, faults, fault: faults.done())
+    log = IntentLog(tmp_path / "intent.jsonl", lambda: 7)
+    faults = proven_faults.ProvenFaults(cast(Any, None), log, FaultsByHand(log))
+    with pytest.raises(HarnessError, match="fault 1 was not undone"), faults.acting(f.Kill("b")):
+        pass
+    with pytest.raises(ZeroDivisionError) as raised, faults.acting(f.Kill("b")):
+        raise ZeroDivisionError
+    assert raised.value.__notes__ == ["fault 1 was not undone"]
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["broker-0"], f.Isolate("broker-0")),
+        (["broker-0", "--for", "5s"], f.Isolate("broker-0", 5_000)),
+        (["broker-0", "any"], f.Cut("broker-0", "any", "replication", both_ways=True)),
+        (
+            ["leader of t-0", "broker-1", "--plane", "control", "--one-way", "--for", "2s"],
+            f.Cut("leader of t-0", "broker-1", "control", for_ms=2_000),
+        ),
+    ],
+)
+def test_the_command_cut_cuts_one_node_off_or_two_from_each_other(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], fault: f.Fault
+) -> None:
+    done: list[f.Fault] = []
+    monkeypatch.setattr(cut, "act", lambda fault, run, runs, *, as_json: done.append(fault))
+    assert CliRunner().invoke(make_app("cut"), ["cut", *words]).exit_code == 0
+    assert done == [fault]
+
+
+@pytest.mark.parametrize("option", ["--one-way", "--plane=control"])
+def test_options_of_a_cut_between_two_need_the_second_node(option: str) -> None:
+    result = CliRunner().invoke(make_app("cut"), ["cut", "broker-0", option])
+    assert result.exit_code == 2
+    assert "OTHER" in result.output
 
 
 @pytest.mark.parametrize(

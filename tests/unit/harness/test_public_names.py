@@ -8,8 +8,8 @@ import sys
 import highwater
 
 NAMES = [
-    "ClientKind", "Cluster", "HarnessError", "NeverHappened", "Outcome", "Plan", "PlanResult",
-    "RunFolder", "Topology", "Verdict", "WorldName", "await_full_isr", "await_leader",
+    "ClientKind", "Cluster", "HarnessError", "JudgedCluster", "NeverHappened", "Outcome", "Plan",
+    "PlanResult", "RunFolder", "Topology", "Verdict", "WorldName", "await_full_isr", "await_leader",
     "await_replicated", "create_topic", "delete_topic", "eventually", "judge_run", "look_at",
     "run_plan",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from highwater.run_folder import TEST, RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
 from highwater.runs.reporting import PICTURE
 from highwater_checker.run_folder import names
-from highwater_checker.run_folder.documents import FINAL_LOOK, PLAN, REQUIREMENTS, VERDICT
+from highwater_checker.run_folder.documents import BUILD, FINAL_LOOK, PLAN, REQUIREMENTS, VERDICT
 from tests.support.run_on_disk import segment, write_run
 
 WRITTEN = (PAGE, PICTURE, "junit.xml")
@@ -58,8 +59,8 @@ def test_the_page_is_written_anew_and_tells_what_the_first_one_told(
     assert f"fail {failed / PAGE}" in result.stdout
     assert all((failed / name).is_file() for name in WRITTEN)
     before, after = ((folder / PAGE).read_text() for folder in (concluded, failed))
-    head, _, _ = before.partition(">See it again<")
-    assert head in after
+    head, _, _ = before.partition("What happened")
+    assert head.replace(str(concluded), str(failed)) in after
     assert (failed / "junit.xml").read_bytes() == (concluded / "junit.xml").read_bytes()
 
 
@@ -82,6 +83,37 @@ def test_a_tests_cluster_has_a_page_with_the_command_that_runs_the_test_again(
     page = (folder / PAGE).read_text()
     assert "pytest &#39;tests/test_mine.py::test_it[a b]&#39;" in page
     assert PLAN.name not in page
+
+
+def test_a_page_made_by_other_code_names_the_commit_of_the_run(failed: Path) -> None:
+    """Found: of a simulated run it was the commit of the code that wrote the page."""
+    build = BUILD.read(failed)
+    assert build is not None
+    RunFolder.existing(failed).write(BUILD, replace(build, commit="c0ffee", highwater_version="9"))
+    report(failed)
+    assert "Highwater 9, commit c0ffee." in (failed / PAGE).read_text()
+
+
+def test_a_folder_below_the_current_one_is_named_from_there(
+    failed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page is read on other machines, too."""
+    monkeypatch.chdir(failed.parent)
+    report(failed)
+    page = (failed / PAGE).read_text()
+    assert f"<pre>highwater reproduce {failed.name}</pre>" in page
+    assert f"<code>highwater run {failed.name}/plan.json --events</code>" in page
+    assert str(failed) not in page
+
+
+def test_an_unknown_runs_page_says_how_it_is_done_again(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    (folder / TEST).write_text("test_mine.py::test_it\n")
+    assert report(folder).exit_code == 0
+    assert "See it again" not in (folder / PAGE).read_text()
+    (folder / FINAL_LOOK.name).unlink()
+    assert report(folder).exit_code == 2
+    assert "<pre>pytest test_mine.py::test_it</pre>" in (folder / PAGE).read_text()
 
 
 def test_a_run_without_plan_and_test_says_so(tmp_path: Path) -> None:

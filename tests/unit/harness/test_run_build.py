@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from highwater.checkout import version_here
 from highwater.cluster.topology import Topology
-from highwater.run_folder import RunFolder
+from highwater.run_folder import RunFolder, was_on_containers
 from highwater.runs import build as run_build
-from highwater.runs.build import write_build, write_mixed_builds
+from highwater.runs.build import write_build, write_mixed_builds, write_simulated_build
 from highwater_checker.run_folder.documents import BUILD, RunBuild
 
 
@@ -21,7 +22,22 @@ def test_the_commit_is_on_disk(
 ) -> None:
     monkeypatch.setattr(run_build, "commit_here", lambda: commit)
     build = write_build(RunFolder(tmp_path / "run"))
-    assert BUILD.read(tmp_path / "run") == build == RunBuild(commit)
+    assert BUILD.read(tmp_path / "run") == build
+    assert build == RunBuild(commit, highwater_version=version_here())
+
+
+def test_a_simulated_runs_build_is_told_from_one_on_containers(tmp_path: Path) -> None:
+    simulated, real = RunFolder(tmp_path / "simulated"), RunFolder(tmp_path / "real")
+    write_simulated_build(simulated)
+    write_build(real)
+    assert not was_on_containers(simulated.path)
+    assert was_on_containers(real.path)
+    (real.path / BUILD.name).write_text('{"commit": "c0ffee", "client": "own"}')
+    assert was_on_containers(real.path), "as earlier versions wrote it"
+    (real.path / BUILD.name).write_text("{")
+    assert was_on_containers(real.path)
+    (real.path / BUILD.name).unlink()
+    assert not was_on_containers(real.path)
 
 
 def ran(**by_node: list[str]) -> Any:

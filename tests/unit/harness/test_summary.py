@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,23 +12,28 @@ from markdown_it import MarkdownIt
 from typer.testing import CliRunner
 
 from highwater.cli import make_app
+from highwater.report.again import Again
 from highwater.report.explained import Explained
+from highwater.report.page import PAGE
 from highwater.report.summary import (
     MOST_CHARACTERS,
     MOST_KINDS,
     MOST_LINES,
+    MOST_REASONS,
     MOST_ROWS,
     MOST_TOLD,
     ToldRun,
     judged,
     summary_of,
 )
+from highwater.run_folder import TEST
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.stories.entries import JUDGE, Entry, Note
 from highwater_checker.stories.story import Story
 from highwater_checker.verdict import Requirement, judge
 from tests.support.run_on_disk import segment, write_run
 
+PLANNED = Again("u", is_virtual=True, seed=1, preset="v3", planted="", commit="")
 HOSTILE = "a|b \\| `x` @y <script>alert(1)</script> [c](http://d) **e** \x1b[31m\n# f\n```\n"
 
 
@@ -38,7 +45,8 @@ def failed(
     story = Story(entries)
     told = Explained(1, finding, (), "what it means", story, ())
     more = (Finding("I3", message, message, number) for number in range(others))
-    return ToldRun(Path(name), judge([CheckResult("c", 1, (finding, *more))], []), told)
+    verdict = judge([CheckResult("c", 1, (finding, *more))], [])
+    return ToldRun(Path(name), verdict, told, replace(PLANNED, folder=shlex.quote(name)))
 
 
 def passed(name: str) -> ToldRun:
@@ -47,7 +55,16 @@ def passed(name: str) -> ToldRun:
 
 def unknown(name: str) -> ToldRun:
     missed = Requirement("a leader changed", False, "never")
-    return ToldRun(Path(name), judge([CheckResult("c", 1, ())], [missed]), None)
+    return ToldRun(Path(name), judge([CheckResult("c", 1, ())], [missed]), None, PLANNED)
+
+
+def of_test(folder: Path, test: str) -> Path:
+    """Write a test's cluster's run, which fails, with a page."""
+    write_run(folder)
+    segment(folder, 1).write_bytes(b"")
+    (folder / TEST).write_text(test + "\n")
+    (folder / PAGE).write_text("its page")
+    return folder
 
 
 def html_of(markdown: str) -> str:
@@ -59,15 +76,41 @@ def test_every_run_has_a_row_and_the_headline_counts_the_verdicts() -> None:
     lines = text.splitlines()
     assert lines[0] == "## Highwater: 1 failed, 1 unknown, 2 passed"
     assert lines[4:8] == [
-        "| `b` | fail | `I1: t-0, offset 5: lost` |",
-        "| `c` | unknown | `a leader changed: never` |",
-        "| `a` | pass |  |",
-        "| `d` | pass |  |",
+        "| `b` |  | fail | `I1: t-0, offset 5: lost` |",
+        "| `c` |  | unknown | `a leader changed: never` |",
+        "| `a` |  | pass |  |",
+        "| `d` |  | pass |  |",
     ]
     assert "### `I1: t-0, offset 5: lost`" in lines
     assert "highwater reproduce b" in lines
     assert "highwater explain b" in lines
     assert "A historical bug: The last replica in sync" in text
+
+
+def test_a_tests_cluster_is_told_with_its_test_and_its_page(tmp_path: Path) -> None:
+    """Found: the command was `highwater reproduce`, which refuses a run without a plan."""
+    folder = of_test(tmp_path / "test-1", "tests/test_mine.py::test_it[a b]")
+    text = summary_of([judged(folder, is_told=True)])
+    assert f"| `{folder}` | `tests/test_mine.py::test_it[a b]` | fail |" in text
+    assert "pytest 'tests/test_mine.py::test_it[a b]'" in text.splitlines()
+    assert f"highwater explain {folder}" in text
+    assert f"Its page: `{folder / PAGE}`" in text.splitlines()
+    assert "reproduce" not in text
+
+
+def test_an_unknown_run_is_told_with_all_that_makes_it_unknown() -> None:
+    missed = [Requirement(f"r{number}", False, "no") for number in range(MOST_REASONS + 2)]
+    verdict = judge([CheckResult("c", 1, ())], missed)
+    lines = summary_of([ToldRun(Path("u"), verdict, None, PLANNED)]).splitlines()
+    assert "### `u`: unknown" in lines
+    assert f"- `r{MOST_REASONS - 1}: no`" in lines
+    assert "- ... and 2 more" in lines
+    assert "highwater reproduce u" in lines
+
+
+def test_unknown_runs_that_are_told_are_bounded() -> None:
+    text = summary_of([unknown(f"u{number}") for number in range(3 * MOST_TOLD)])
+    assert text.count("\n### ") == MOST_TOLD
 
 
 def test_no_run_gives_a_headline() -> None:
@@ -82,7 +125,7 @@ def test_what_a_run_says_is_never_markdown_or_html() -> None:
     assert page.count("<h2>") == page.count("<h3>") == 1
     assert page.count("<pre>") == 2
     first, second = re.findall(r"<table>.*?</table>", page, re.DOTALL)
-    assert len(re.findall("<td", first)) == 3
+    assert len(re.findall("<td", first)) == 4
     assert len(re.findall("<td", second)) == 2 * 3
     assert "&lt;script&gt;" in page
     without_code = re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL)
@@ -97,7 +140,7 @@ def test_stories_lines_and_runs_are_bounded() -> None:
     runs += [passed("r" * 250 + str(number)) for number in range(6_000)]
     text = summary_of(runs)
     assert f"| ... and {901 - MOST_KINDS} more | | |" in text
-    assert f"| ... and {6_000 + count - MOST_ROWS} more | | |" in text
+    assert f"| ... and {6_000 + count - MOST_ROWS} more | | | |" in text
     assert text.count("judge           ! ") == MOST_TOLD * MOST_LINES
     assert text.count("\n### ") == MOST_TOLD
     assert "3 more failed runs are in the table alone." in text
@@ -108,7 +151,7 @@ def test_stories_lines_and_runs_are_bounded() -> None:
 
 def test_failed_runs_are_never_crowded_out_of_the_table() -> None:
     runs = [*(unknown(f"u{number}") for number in range(MOST_ROWS)), failed("last")]
-    assert "| `last` | fail |" in summary_of(runs)
+    assert "| `last` |  | fail |" in summary_of(runs)
 
 
 def test_no_more_stories_are_made_than_are_shown(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from highwater.commands.run import RUNS
 from highwater.faults.done import Done
 from highwater.output import print_json, say
 from highwater.runs.chaos.single import apply_one, parse_fault
+from highwater_chaos.faults import Fault
 from highwater_chaos.words import say_fault
 
 
@@ -41,19 +42,23 @@ def apply(
     `highwater faults` lists the kinds, docs/reference/faults.md their fields. A word without = is
     the node: its name, `leader of t-0`, `follower of t-0` or `active controller`.
     """
-    parsed = parse_fault(fault)
+    act(parse_fault(fault), run, runs, as_json=json)
+
+
+def act(fault: Fault, run: str, runs: Path, *, as_json: bool) -> None:
+    """Do the fault to the cluster, and undo it after its time or at Ctrl-C; prove both."""
     cluster = Cluster.attach(run or None)
 
     def acts(done: Done) -> None:
-        until = "" if getattr(parsed, "for_ms", None) is not None else "; Ctrl-C undoes it"
-        say(f"{cluster.run_id}: {say_fault(parsed)}: {done.proof}{until}")
+        until = "" if getattr(fault, "for_ms", None) is not None else "; Ctrl-C undoes it"
+        say(f"{cluster.run_id}: {say_fault(fault)}: {done.proof}{until}")
 
     try:
         with _set_by_interrupt() as undo:
-            applied = apply_one(cluster, parsed, runs, undo, acts)
+            applied = apply_one(cluster, fault, runs, undo, acts)
     finally:
         cluster.engine.close()
-    if json:
+    if as_json:
         print_json(applied)
     else:
         typer.echo(f"{applied.run}: undone")

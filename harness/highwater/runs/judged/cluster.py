@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
@@ -141,25 +141,31 @@ class JudgedCluster(Cluster):
         with self._faults.undoing(node, f.Isolate):
             super().rejoin(node)
 
-    def fault(self, kind: str, **fields: Any) -> AbstractContextManager[Done]:
+    def fault(self, fault: f.Fault | str, /, **fields: Any) -> AbstractContextManager[Done]:
         """Return a block in which the fault acts: proven as it begins, undone with proof.
 
-        kind, fields: as a plan has them: fault("cut", source="leader of t-0", target="any",
-        plane="replication"). It acts until the block ends, whatever its for_ms.
+        fault: Cut("leader of t-0", "any", "replication"), of highwater_chaos.faults, or its kind,
+            with the fields that a plan has: fault("cut", source="leader of t-0", target="any",
+            plane="replication"). It acts until the block ends, whatever its for_ms.
         Source: docs/reference/faults.md has all kinds.
 
         Raises:
             HarnessError: there is no such fault. The block raises it where the fault is not
                 possible here, was not done, or was not undone.
         """
-        return self._recorded.proven_faults.acting(fault_of(kind, fields))
+        if isinstance(fault, str):
+            fault = fault_of(fault, fields)
+        elif fields:
+            raise HarnessError(f"{fault} has its fields: {', '.join(fields)} besides mean nothing")
+        return self._recorded.proven_faults.acting(fault)
 
     # ------------------------------------------------------------ the end
 
-    def judge(self) -> Verdict:
+    def judge(self, accepted: Collection[Outcome] = (Outcome.PASS, Outcome.UNKNOWN)) -> Verdict:
         """End the run: stop its nodes, copy their files into the folder, and judge it.
 
-        Nodes that the test left down stay so.
+        Nodes that the test left down stay so. The run's pages are written where a test of the
+        cluster failed, or the verdict is none of the accepted ones.
 
         Raises:
             HarnessError: the test removed its cluster, so that there is nothing to judge.
@@ -174,7 +180,7 @@ class JudgedCluster(Cluster):
         evidence = read_evidence(self.folder)
         verdict = judge_evidence(evidence)
         recording.folder.write(VERDICT, verdict)
-        if verdict.outcome is Outcome.FAIL:  # of others `highwater report` writes them
+        if self.has_failed or verdict.outcome not in accepted:  # of others `highwater report` does
             write_pages(recording.folder, evidence, verdict)
         return verdict
 

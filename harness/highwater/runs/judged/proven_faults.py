@@ -37,13 +37,19 @@ class ProvenFaults:
             done = do_now(self._cluster, self._faults, fault)
         try:
             yield done
-        finally:
-            before = len(self._faults.problems)
-            with self._by_hand.quiet():
-                done.revert()
-            problems = self._faults.problems[before:]
-        if problems:
+        except BaseException as error:
+            for problem in self._undo(done):  # the block's own error comes first
+                error.add_note(problem)
+            raise
+        if problems := self._undo(done):
             raise HarnessError("\n".join(problems))
+
+    def _undo(self, done: Done) -> tuple[str, ...]:
+        """Undo the fault, and return what could not be undone or was not proven."""
+        before = len(self._faults.problems)
+        with self._by_hand.quiet():
+            done.revert()
+        return self._faults.problems[before:]
 
     def end(self) -> None:
         """Undo the faults that still act; again is harmless."""

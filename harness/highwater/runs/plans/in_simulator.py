@@ -8,6 +8,7 @@ from dataclasses import replace
 from highwater.errors import HarnessError
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
+from highwater.runs.build import write_simulated_build
 from highwater.runs.plans.leader_changes import longest_session_timeout_ms, takeovers
 from highwater.runs.plans.outcome import PlanResult, conclude, write_plan
 from highwater.runs.plans.promises import promises_in_simulator
@@ -86,6 +87,7 @@ def run_in_simulator(
 def simulate(plan: Plan, folder: RunFolder, screen: Screen, bug: str) -> RunResult:
     """Run the plan with that planted bug, "" for none, and write the judge's evidence."""
     write_plan(folder, plan)
+    write_simulated_build(folder)
 
     def write_end(world: World, healed: Core | None) -> None:
         write_segments(folder, world)

@@ -1,0 +1,51 @@
+"""The runs that a folder holds: a run's own folder, runs/ itself, or a soak's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from highwater.run_folder import is_run
+from highwater.soak.folder import SOAK_FILE, SoakFolder
+from highwater.soak.ledger import read_entries
+from highwater_checker.verdict import Outcome
+
+SOAKS = "soaks"
+"""Of runs/: the folder of soaks."""
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the folders of runs in the folder; the folder itself where none is in it.
+
+    Of runs/: its runs by name, without `latest`, which is a link, then those of its soaks. Of a
+    soak: the runs that did not pass, by plan; of those that passed only tables and sums are kept.
+    """
+    if is_run(folder):
+        return [folder]
+    return [*_runs_below(folder)] or [folder]
+
+
+def _runs_below(folder: Path) -> Iterator[Path]:
+    if (folder / SOAK_FILE).is_file():
+        yield from _of_soak(SoakFolder(folder))
+        return
+    for path in _folders_in(folder):
+        if is_run(path):
+            yield path
+    for soak in _folders_in(folder / SOAKS):
+        if (soak / SOAK_FILE).is_file():
+            yield from _of_soak(SoakFolder(soak))
+
+
+def _of_soak(soak: SoakFolder) -> Iterator[Path]:
+    entries, _ = read_entries(soak.ledger)
+    for entry in entries:
+        if entry.outcome is not Outcome.PASS and entry.run and (soak.runs / entry.run).is_dir():
+            yield soak.runs / entry.run
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """Return the folders right below that are no links, by name; none where it is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
