@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from highwater.cluster.partitions import parse_partition
 from highwater.errors import HarnessError
 from highwater.output import PROGRESS, printable
 from highwater.report.page import PAGE
@@ -31,6 +32,10 @@ def report(
             help="Write the run as a trace, too, which ui.perfetto.dev opens.",
         ),
     ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="t-0", help="Show its leaders and lags first; any number of times."),
+    ] = None,
 ) -> None:
     """Write the page, picture and JUnit file of finished runs anew, from their files alone.
 
@@ -39,11 +44,12 @@ def report(
     """
     if trace is not None and len(folders) > 1:
         raise HarnessError("--trace takes one run")
+    first = [parse_partition(words) for words in partition or ()]
     outcomes = []
     for folder in folders:
         PROGRESS.print(Text(f"judging {printable(str(folder))}"), soft_wrap=True)
         try:
-            verdict = report_run(folder, trace)
+            verdict = report_run(folder, trace, first)
         except OSError as error:
             place = error.filename or folder
             raise HarnessError(f"{printable(str(place))}: {error.strerror or error}") from error

@@ -40,6 +40,11 @@ class FaultSpan:
     end_ns: int | None
 
     @property
+    def kind(self) -> str:
+        """The fault's kind, as plans name it; "" of one that this version does not know."""
+        return "" if self.fault is None else f.fault_name(self.fault)
+
+    @property
     def deed(self) -> str:
         """The fault and its target."""
         return self.text if self.node is None else f"{self.text} ({node_name(NodeId(self.node))})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader
@@ -13,17 +14,20 @@ from highwater.report.again import Again
 from highwater.report.alerts import alerts_of
 from highwater.report.explained import explain_finding
 from highwater.report.failover import Gap
+from highwater.report.failover_phases import FailoverPhases, failover_phases
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.timeline import timeline_of
 from highwater.report.timeline_drawing import Drawn, draw_timeline
 from highwater.report.violation import part_of_violation
 from highwater.run_folder import RunFolder
 from highwater_checker.finding import CheckResult
-from highwater_checker.run_folder.evidence import Evidence
+from highwater_checker.run_folder.evidence import Evidence, start_of_run
 from highwater_checker.verdict import Verdict
 from highwater_core.ids import TopicPartition
 
 PAGE = "report.html"
+MOST_FAILOVERS = 100
+"""Rows of their table."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no XML document may have. Source: XML 1.0, "Char"."""
 
@@ -35,10 +39,12 @@ def write_report(
     faults: Sequence[FaultSpan],
     evidence: Evidence,
     again: Again,
+    first: Sequence[TopicPartition] = (),
 ) -> None:
     """Write both files; the page contains the picture, when there is one, and the timeline.
 
     A failed run's page begins with its first finding: in words, how it is seen again, its story.
+    first: the partitions that the timeline shows before those of findings.
     """
     folder.write_bytes("junit.xml", junit_xml(folder.run_id, verdict))
     picture = folder.path / "run.png"
@@ -55,7 +61,9 @@ def write_report(
         alerts=alerts_of(evidence.traces),
         picture=base64.b64encode(picture.read_bytes()).decode() if picture.exists() else "",
         again=again,
-        timeline=_timeline(faults, evidence, verdict, violation_s),
+        timeline=_timeline(faults, evidence, verdict, violation_s, first),
+        failovers=_failovers(folder.path, evidence, faults),
+        most_failovers=MOST_FAILOVERS,
         violation_s=violation_s,
         **({} if told is None else part_of_violation(folder.path, told, verdict, evidence, faults)),
     )
@@ -63,13 +71,26 @@ def write_report(
 
 
 def _timeline(
-    faults: Sequence[FaultSpan], evidence: Evidence, verdict: Verdict, violation_s: float | None
+    faults: Sequence[FaultSpan],
+    evidence: Evidence,
+    verdict: Verdict,
+    violation_s: float | None,
+    first: Sequence[TopicPartition],
 ) -> Drawn | None:
     """Return the run's timeline; None of a run that nobody looked at."""
     if not evidence.looks:
         return None
-    found = (TopicPartition(each.topic, each.partition) for each in verdict.findings)
-    return draw_timeline(timeline_of(evidence.looks, evidence.sends, found), faults, violation_s)
+    found = [TopicPartition(each.topic, each.partition) for each in verdict.findings]
+    timeline = timeline_of(evidence.looks, evidence.sends, (*first, *found))
+    return draw_timeline(timeline, faults, violation_s)
+
+
+def _failovers(
+    folder: Path, evidence: Evidence, faults: Sequence[FaultSpan]
+) -> list[FailoverPhases]:
+    end_ns = evidence.looks[-1].time_ns if evidence.looks else None
+    acknowledged, start_wall_ns = evidence.sends.acknowledged, start_of_run(folder)
+    return failover_phases(evidence.traces, acknowledged, faults, start_wall_ns, end_ns)
 
 
 def junit_xml(run_id: str, verdict: Verdict) -> bytes:

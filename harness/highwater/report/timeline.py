@@ -6,21 +6,25 @@ of at most MOST_BINS bins, and lags of at most MOST_POINTS a line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 
 from highwater.report.observation import active_controller
-from highwater_checker.history import SEND, Sends
+from highwater_checker.history import Sends
 from highwater_checker.looks import Look
 from highwater_core.ids import NodeId, TopicPartition, is_controller, node_name
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_core.messages import ReplicaSnapshot
 
-MOST_BINS = 600
+MOST_BINS = 2_000
 MOST_POINTS = 1_500
 MOST_PARTITIONS = 12
 MOST_LAGS = 3
+MOST_ERRORS = 3
+"""Of a bin, in words."""
+NO_ANSWER = "without an answer"
 _BIN_S = 0.1
 MOST_LAG = 2**53
 """Beyond it JavaScript has no whole numbers."""
@@ -29,10 +33,11 @@ _S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a lane shows for a time: a node's state, or a partition's leadership.
+    """What a lane shows for a time: a node's state, a fault, or a partition's leadership.
 
     kind: of the state, for its colour: down, up, leads, active; of a leadership the leader's id.
     text: for who points at it. label: written on it, in few characters.
+    is_whole: of a leadership, whether its ISR is as large as the partition's ever was.
     """
 
     lane: str
@@ -41,6 +46,7 @@ class Span:
     kind: str
     text: str
     label: str = ""
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +73,20 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Sends of a stretch of time, by when they ended; latencies of the acknowledged ones, ms."""
+    """Sends of a stretch of time, by when they ended; latencies of the acknowledged ones, ms.
+
+    unknown_per_s: sends of which nobody knows whether they were written, by when their client gave
+        them up, or began them if it never did. errors: the most frequent ones, in words.
+    """
 
     begin_s: float
     end_s: float
     acknowledged_per_s: float
     failed_per_s: float
+    unknown_per_s: float
     median_ms: float | None
     longest_ms: float | None
+    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +196,14 @@ def _leader_runs(
 
 def _leader_spans(at: TopicPartition, runs: Iterable[Run]) -> Iterator[Span]:
     before = ""
+    runs = list(runs)
+    most = max((len(isr) for _, _, (_, _, isr) in runs), default=0)
     for begin_ns, end_ns, (leader, epoch, isr) in runs:
         label = f"broker {leader}, epoch {epoch}"
         text = f"{at}: {label}; ISR [{', '.join(map(str, isr))}]"
         shown = "" if label == before else label  # the ISR alone changed
-        yield Span(str(at), begin_ns / _S, end_ns / _S, str(leader), text, shown)
+        is_whole = len(isr) == most
+        yield Span(str(at), begin_ns / _S, end_ns / _S, str(leader), text, shown, is_whole)
         before = label
 
 
@@ -320,23 +335,32 @@ def _bins(sends: Sends, end_s: float) -> Iterator[Bin]:
     width_s = max(_BIN_S, end_s / MOST_BINS)
     count = int(end_s / width_s) + 1
     latencies: list[list[float]] = [[] for _ in range(count)]
-    failed = [0] * count
+    failed, unknown = [0] * count, [0] * count
+    errors: list[Counter[str]] = [Counter() for _ in range(count)]
     for ack in sends.acknowledged:
         took_ms = (ack.acknowledged_ns - ack.invoked_ns) / 1e6
         latencies[_bin_at(ack.acknowledged_ns, width_s, count)].append(took_ms)
-    for event in sends.failed:
-        if event.function == SEND:
-            failed[_bin_at(event.time_ns, width_s, count)] += 1
-    for number, (own, lost) in enumerate(zip(latencies, failed, strict=True)):
+    for events, counts in ((sends.failed, failed), (sends.unknown, unknown)):
+        for event in events:
+            at = _bin_at(event.time_ns, width_s, count)
+            counts[at] += 1
+            errors[at][event.error or NO_ANSWER] += 1
+    for number, own in enumerate(latencies):
         own.sort()
         yield Bin(
             begin_s=number * width_s,
             end_s=(number + 1) * width_s,
             acknowledged_per_s=len(own) / width_s,
-            failed_per_s=lost / width_s,
+            failed_per_s=failed[number] / width_s,
+            unknown_per_s=unknown[number] / width_s,
             median_ms=own[len(own) // 2] if own else None,
             longest_ms=own[-1] if own else None,
+            errors=_say_errors(errors[number]),
         )
+
+
+def _say_errors(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {error[:60]}" for error, count in counts.most_common(MOST_ERRORS))
 
 
 def _bin_at(time_ns: int, width_s: float, count: int) -> int:

@@ -6,12 +6,14 @@ Bokeh's scripts are within the page, so that it works without a network.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.timeline import Bin, Lag, Span, Timeline
+from highwater_chaos import faults as f
 from highwater_core.ids import NodeId, node_name
 
 if TYPE_CHECKING:
@@ -19,25 +21,42 @@ if TYPE_CHECKING:
 
 Figure = Any
 """Bokeh's."""
-TIME_RANGE, LABELS, NODES, LEADERS, LAGS = "time", "labels", "nodes", "leaders", "lags of "
-"""Names for the page's own script: of the axis that all figures share, of the labels on bars, and
-of the figures; those of lags end with their partition."""
+TIME_RANGE, NODES, LEADERS, LAGS = "time", "nodes", "leaders", "lags of "
+LABELS = "labels of "
+"""Names for the page's own script: of the axis that all figures share, of the figures, and of the
+labels on their bars; those of lags end with their partition, those of labels with their figure."""
 OTHER_FAULTS = "several nodes"
 """The lane of faults that act on no single node."""
 _WIDTH = 1_150
 _LEFT, _RIGHT = 110, 20
 _GREY = "#8a8f98"
-_STATES = {"down": "#d55e00", "up": "#a9c4dc", "leads": "#0072b2", "active": "#0072b2"}
+_STATES = {
+    "down": "#d55e00",
+    "frozen": "#cc79a7",
+    "cut off": "#009e73",
+    "up": "#a9c4dc",
+    "leads": "#0072b2",
+    "active": "#0072b2",
+}
+_SILENT_BY: Mapping[type[f.Fault], str] = {f.Pause: "frozen", f.Isolate: "cut off"}
 _FAULT = "#f0e442"
 _VIOLATION = "#c00040"
 _KEY = (
     (_STATES["leads"], "leads, or is the active controller"),
     (_STATES["up"], "follows, or stands by"),
     (_STATES["down"], "does not answer"),
+    (_STATES["frozen"], "is frozen"),
+    (_STATES["cut off"], "is cut off"),
     (_FAULT, "a fault that acted"),
 )
 _BROKERS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8f98")
 """Of Okabe and Ito: colour-blind people tell them apart."""
+_LIGHT = ("#e69f00", "#56b4e9", "#f0e442")
+"""Text on these is dark."""
+_HATCHED = (
+    "repeating-linear-gradient(45deg, #8a8f98 0 2px, transparent 2px 5px)",
+    "the ISR lacks a replica",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +108,7 @@ def draw_timeline(
         library,
         script,
         place,
-        key=(*_KEY, *of_brokers),
+        key=(*_KEY, *of_brokers, *([_HATCHED] if _lacks_one(timeline.leaders) else [])),
         nodes=tuple(dict.fromkeys(span.lane for span in timeline.nodes)),
         partitions=tuple(dict.fromkeys(span.lane for span in timeline.leaders)),
     )
@@ -178,10 +197,12 @@ def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Fi
         y_range=lanes[::-1] or ["none"],
     )
     made.ygrid.visible = False
-    states = _bars(made, timeline.nodes, [_STATES[span.kind] for span in timeline.nodes], 0.7)
-    bands = _bars(made, acting, [_FAULT] * len(acting), 0.28)
+    spans = [_silenced(span, faults) for span in timeline.nodes]
+    states = _bars(made, spans, [_STATES[span.kind] for span in spans], 0.8)
+    bands = _bars(made, acting, [_FAULT] * len(acting), 0.5)
     bands.glyph.line_color = "#000000"
     bands.glyph.line_width = 0.5
+    _labels(made, acting, NODES, ["#000000"] * len(acting))
     _hover(made, [bands], _OF_SPANS)
     _hover(made, [states], _OF_SPANS)
     return made
@@ -193,12 +214,31 @@ def _of_fault(fault: FaultSpan, run_end_s: float) -> Span:
     end_s = run_end_s if fault.end_ns is None else fault.end_ns / 1e9
     lane = OTHER_FAULTS if fault.node is None else node_name(NodeId(fault.node))
     text = f"{fault.text}: {fault.proof}" if fault.proof else fault.text
-    return Span(lane, begin_s, max(end_s, begin_s + 0.02), "fault", text[:400])
+    return Span(lane, begin_s, max(end_s, begin_s + 0.02), "fault", text[:400], fault.kind)
+
+
+def _silenced(span: Span, faults: Iterable[FaultSpan]) -> Span:
+    """Return the span of a node that does not answer with the fault that silences it, if one does.
+
+    A node that a fault of another kind ended meanwhile stays one that does not answer.
+    """
+    if span.kind != "down":
+        return span
+    middle_ns = (span.begin_s + span.end_s) / 2 * 1e9
+    for each in faults:
+        kind = _SILENT_BY.get(type(each.fault)) if each.fault is not None else None
+        is_its = each.node is not None and node_name(NodeId(each.node)) == span.lane
+        ends_ns = inf if each.end_ns is None else each.end_ns
+        if kind and is_its and each.begin_ns <= middle_ns <= ends_ns:
+            return replace(span, kind=kind, text=f"{span.lane} is {kind}")
+    return span
+
+
+def _lacks_one(spans: Iterable[Span]) -> bool:
+    return not all(span.is_whole for span in spans)
 
 
 def _leaders(timeline: Timeline, time: Range1d) -> Figure:
-    from bokeh.models import ColumnDataSource
-
     lanes = list(dict.fromkeys(span.lane for span in timeline.leaders))
     more = f"; {timeline.left_out} partitions are left out" if timeline.left_out else ""
     made = _figure(
@@ -209,32 +249,49 @@ def _leaders(timeline: Timeline, time: Range1d) -> Figure:
         y_range=lanes[::-1],
     )
     made.ygrid.visible = False
-    bars = _bars(made, timeline.leaders, [_colour(span.kind) for span in timeline.leaders], 0.7)
+    colours = [_colour(span.kind) for span in timeline.leaders]
+    bars = _bars(made, timeline.leaders, colours, 0.7)
     bars.glyph.line_color = "#ffffff"
-    labelled = [span for span in timeline.leaders if span.label]
-    labels = ColumnDataSource(
+    bars.data_source.data["hatch"] = ["" if span.is_whole else "/" for span in timeline.leaders]
+    bars.glyph.hatch_pattern, bars.glyph.hatch_color = "hatch", "#ffffff"
+    bars.glyph.hatch_alpha = 0.6
+    _labels(made, timeline.leaders, LEADERS, [_on(colour) for colour in colours])
+    _hover(made, [bars], _OF_SPANS)
+    return made
+
+
+def _labels(figure: Figure, spans: Sequence[Span], of: str, colours: Sequence[str]) -> None:
+    """Write each span's label on its bar; the page's script leaves out those without room."""
+    from bokeh.models import ColumnDataSource
+
+    labelled = [(span, colour) for span, colour in zip(spans, colours, strict=True) if span.label]
+    source = ColumnDataSource(
         {
-            "lane": [span.lane for span in labelled],
-            "begin": [span.begin_s for span in labelled],
-            "end": ends_of_labels(timeline.leaders),
-            "label": [span.label for span in labelled],
-            "at": [span.begin_s for span in labelled],
-            "shown": [span.label for span in labelled],
+            "lane": [span.lane for span, _ in labelled],
+            "begin": [span.begin_s for span, _ in labelled],
+            "end": ends_of_labels(spans),
+            "label": [span.label for span, _ in labelled],
+            "at": [span.begin_s for span, _ in labelled],
+            "shown": [span.label for span, _ in labelled],
+            "colour": [colour for _, colour in labelled],
         },
-        name=LABELS,
+        name=f"{LABELS}{of}",
     )
-    made.text(
+    figure.text(
         "at",
         "lane",
         "shown",
-        source=labels,
+        source=source,
         text_baseline="middle",
         text_font_size="11px",
-        text_color="#ffffff",
+        text_color="colour",
         x_offset=4,
     )
-    _hover(made, [bars], _OF_SPANS)
-    return made
+
+
+def _on(colour: str) -> str:
+    """Return the colour of text on a bar of that colour."""
+    return "#000000" if colour in _LIGHT else "#ffffff"
 
 
 def ends_of_labels(spans: Sequence[Span]) -> list[float]:
@@ -265,9 +322,11 @@ def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
             "end": [each.end_s for each in bins],
             "acknowledged": [each.acknowledged_per_s for each in bins],
             "failed": [each.failed_per_s for each in bins],
+            "unknown": [each.unknown_per_s for each in bins],
+            "errors": [each.errors for each in bins],
         }
     )
-    both = [
+    drawn = [
         made.quad(
             left="begin",
             right="end",
@@ -279,10 +338,15 @@ def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
             line_color=None,
             legend_label=name,
         )
-        for name, colour in (("acknowledged", "#0072b2"), ("failed", "#d55e00"))
+        for name, colour in (
+            ("acknowledged", "#0072b2"),
+            ("unknown", "#e69f00"),
+            ("failed", "#d55e00"),
+        )
     ]
     told = [("from", "@begin{0.00} s"), ("acknowledged", "@acknowledged{0,0}/s")]
-    _hover(made, both[:1], [*told, ("failed", "@failed{0,0}/s")])
+    told += [("failed", "@failed{0,0}/s"), ("unknown", "@unknown{0,0}/s"), ("errors", "@errors")]
+    _hover(made, drawn, told)
     _count(made, "records/s")
     _legend(made)
     return made

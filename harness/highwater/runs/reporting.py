@@ -33,10 +33,13 @@ PICTURE = "run.png"
 _MS = 1_000_000
 
 
-def report_run(path: Path, trace: Path | None = None) -> Verdict:
+def report_run(
+    path: Path, trace: Path | None = None, first: Sequence[TopicPartition] = ()
+) -> Verdict:
     """Judge the run of the folder, write its picture, page and JUnit file, and return the verdict.
 
     trace: where the run is written as a trace for Perfetto, None for nowhere.
+    first: the partitions that the page shows before others.
 
     Raises:
         HarnessError: the folder is no run's.
@@ -46,7 +49,7 @@ def report_run(path: Path, trace: Path | None = None) -> Verdict:
         raise HarnessError(f"{path} is no run's folder: nothing is written there")
     evidence = read_evidence(path)
     verdict = judge_evidence(evidence)
-    gaps = write_pages(RunFolder.existing(path), evidence, verdict)
+    gaps = write_pages(RunFolder.existing(path), evidence, verdict, first)
     if trace is not None:
         trace.write_bytes(trace_of(_traced_run(path, evidence, verdict, gaps)))
     return verdict
@@ -68,8 +71,16 @@ def _traced_run(path: Path, evidence: Evidence, verdict: Verdict, gaps: Sequence
     )
 
 
-def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tuple[Gap, ...]:
-    """Write the run's picture, page and JUnit file; return the pauses by changes of leaders."""
+def write_pages(
+    folder: RunFolder,
+    evidence: Evidence,
+    verdict: Verdict,
+    first: Sequence[TopicPartition] = (),
+) -> tuple[Gap, ...]:
+    """Write the run's picture, page and JUnit file; return the pauses by changes of leaders.
+
+    first: the partitions that are shown before others.
+    """
     spans = fault_spans(folder.path)
     plan = plan_of(folder.path)
     topology = read_document(TOPOLOGY, folder.path, []) or RunTopology()
@@ -80,7 +91,7 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
     picture = draw(
         RunPicture(
             title=f"Highwater {text_of(folder.run_id)}{preset}, {where}: {verdict.outcome.value}",
-            topic_partition=_shown_partition(plan, evidence, verdict),
+            topic_partition=next(iter(first), _shown_partition(plan, evidence, verdict)),
             looks=evidence.looks,
             acknowledged=evidence.sends.acknowledged,
             faults=marks,
@@ -89,7 +100,7 @@ def write_pages(folder: RunFolder, evidence: Evidence, verdict: Verdict) -> tupl
     )
     folder.write_bytes(PICTURE, picture)
     again = again_of(folder.path)
-    write_report(folder, verdict, gaps, spans, evidence, again)
+    write_report(folder, verdict, gaps, spans, evidence, again, first)
     return gaps
 
 

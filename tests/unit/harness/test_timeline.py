@@ -26,6 +26,7 @@ from highwater.report.timeline_drawing import (
     draw_timeline,
     ends_of_labels,
 )
+from highwater_chaos import faults as f
 from highwater_checker.history import Acknowledged, HistoryEvent, OperationType, Sends
 from highwater_checker.looks import Look
 from highwater_core.ids import LeaderEpoch, NodeId, Offset, TopicPartition
@@ -126,6 +127,46 @@ def test_sends_are_counted_where_they_ended() -> None:
     )
 
 
+def test_sends_without_an_answer_are_shown_with_their_errors() -> None:
+    timed_out = replace(failed(4_900), type=OperationType.INFO, error="REQUEST_TIMED_OUT")
+    never_ended = replace(failed(4_910), type=OperationType.INVOKE)
+    refused = replace(failed(4_920), error="NOT_ENOUGH_REPLICAS")
+    sends = Sends((), (refused, refused), (timed_out, never_ended))
+    (last,) = [each for each in timeline_of(story(), sends, ()).bins if each.errors]
+    assert (last.failed_per_s, last.unknown_per_s) == (pytest.approx(20), pytest.approx(20))
+    assert last.errors == "2 NOT_ENOUGH_REPLICAS, 1 REQUEST_TIMED_OUT, 1 without an answer"
+
+
+def test_a_leader_whose_isr_lacks_a_replica_is_told_apart() -> None:
+    spans = timeline_of(story(), NO_SENDS, ()).leaders
+    assert [span.is_whole for span in spans] == [True, False, True]
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), (), None)
+    assert "the ISR lacks a replica" in [says for _, says in drawn.key]
+    assert '"hatch"' in drawn.script
+
+
+@pytest.mark.parametrize(
+    ("fault", "node", "kind"),
+    [
+        (f.Pause("broker-0"), 0, "is frozen"),
+        (f.Isolate("broker-0"), 0, "is cut off"),
+        (f.Kill("broker-0"), 0, "does not answer"),
+        (f.Pause("broker-1"), 1, "does not answer"),
+        (f.Pause("broker-0", 500), 0, "does not answer"),
+    ],
+    ids=["frozen", "cut off", "killed", "another node", "over before"],
+)
+def test_a_node_that_does_not_answer_is_told_with_what_silences_it(
+    fault: f.Fault, node: int, kind: str
+) -> None:
+    ends_ns = None if getattr(fault, "for_ms", None) is None else int(2.5 * S)
+    span = FaultSpan(fault, "words", node, "", 2 * S, ends_ns)
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), [span], None)
+    assert f"broker-0 {kind}" in drawn.script
+    others = {"is frozen", "is cut off", "does not answer"} - {kind}
+    assert [each for each in others if f"broker-0 {each}" in drawn.script] == []
+
+
 def test_a_long_run_with_many_sends_and_partitions_is_bounded() -> None:
     looks = [Look(at * S, {0: leads(0, 0, at), 1: follows(1, 0, 0)}) for at in range(4_000)]
     sends = Sends(tuple(acknowledged(at * 20) for at in range(200_000)), (), ())
@@ -193,7 +234,8 @@ def test_a_label_stands_for_its_bar_and_for_those_that_continue_it() -> None:
 def test_the_pages_script_finds_all_that_it_filters() -> None:
     drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), (), None)
     assert (drawn.nodes, drawn.partitions) == (("broker-0", "broker-1"), ("t-0",))
-    names = (TIME_RANGE, LABELS, NODES, LEADERS, f"{LAGS}t-0", "broker-0", "broker-1")
+    labels = (f"{LABELS}{NODES}", f"{LABELS}{LEADERS}")
+    names = (TIME_RANGE, *labels, NODES, LEADERS, f"{LAGS}t-0", "broker-0", "broker-1")
     assert [name for name in names if f'"name":"{name}"' not in drawn.script] == []
     template = files("highwater.report").joinpath("templates", "timeline.html.j2").read_text()
     used = (TIME_RANGE, LABELS, NODES, LEADERS, LAGS)
