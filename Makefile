@@ -108,7 +108,7 @@ test: ## Run every check, and every test but two thirds of the costly ones, whic
 	  $(BIN)/pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-full: ## Likewise, with the full matrix in containers and more schedules.
-	@scripts/test-tools
+	@scripts/test-tools --full
 	@$(MAKE) --no-print-directory -j3 lint images setup-pipeline
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \

@@ -16,6 +16,7 @@ from highwater.report.faults_in_run import FaultSpan
 from highwater_checker.history import Acknowledged
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import TopicPartition
+from highwater_core.internal_topics import INTERNAL_TOPICS
 
 _KINDS = (EventKind.LEADERSHIP_DECIDED, EventKind.BECAME_LEADER, EventKind.ISR_CHANGED)
 _MS = 1e6
@@ -70,6 +71,8 @@ def failover_phases(
 ) -> list[FailoverPhases]:
     """Return the changes of leaders up to the last look, in the order of their elections.
 
+    Those of the brokers' own topics come last.
+
     start_wall_ns: the run's start by the nodes' clock; without it nothing has a time in the run.
     end_ns: of the last look, from the run's start: what stopping nodes hand over is no failover.
     """
@@ -87,7 +90,9 @@ def failover_phases(
         for epoch in _epochs(events, start_wall_ns)[1:]
         if end_ns is None or epoch.elected_ns <= end_ns
     ]
-    return sorted(found, key=lambda each: (each.elected_s, each.at, each.leader_epoch))
+    return sorted(
+        found, key=lambda each: (each.at.topic in INTERNAL_TOPICS, each.elected_s, each.at)
+    )
 
 
 def _acks_of(

@@ -254,7 +254,7 @@ def _leaders(timeline: Timeline, time: Range1d) -> Figure:
     bars.glyph.line_color = "#ffffff"
     bars.data_source.data["hatch"] = ["" if span.is_whole else "/" for span in timeline.leaders]
     bars.glyph.hatch_pattern, bars.glyph.hatch_color = "hatch", "#ffffff"
-    bars.glyph.hatch_alpha = 0.6
+    bars.glyph.hatch_alpha, bars.glyph.hatch_scale = 0.35, 16.0
     _labels(made, timeline.leaders, LEADERS, [_on(colour) for colour in colours])
     _hover(made, [bars], _OF_SPANS)
     return made

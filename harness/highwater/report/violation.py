@@ -37,8 +37,11 @@ def part_of_violation(
     faults: Sequence[FaultSpan],
 ) -> dict[str, object]:
     """Return what the page's part on the first finding needs."""
+    headline, cause = _headline(told)
     return {
         "told": told,
+        "headline": headline,
+        "cause": cause,
         "rows": [row for row in CATALOGUE if row.number in told.finding.rows],
         "lines": list(told.story.pieces()),
         "drawing": drawing_of(diagram_of(told.story)),
@@ -48,6 +51,16 @@ def part_of_violation(
         "evidence": list(shown_lines(told.evidence)),
         "kinds": kinds_of(verdict.findings),
     }
+
+
+def _headline(told: Explained) -> tuple[str, str]:
+    """Return the finding in one sentence with its time, and its cause by the catalogue, or ""."""
+    text, cause = str(told.finding), ""
+    for number in told.finding.rows[:1]:
+        text, _, cause = text.partition(f": row {number} (")
+        cause = cause.partition("): ")[2]
+    at = "" if told.seen_s is None else f" ({told.seen_s:.3f} s from the run's start)"
+    return f"{text}{at}", cause
 
 
 def _partition(told: Explained) -> TopicPartition | None:

@@ -53,7 +53,9 @@ def test_it_begins_with_the_violation_and_the_command_that_shows_it_again(failed
     page = _Page((failed / "report.html").read_text())
     words = " ".join(" ".join(page.words).split())
     parts = [
-        "I4: t-0, offset 4, broker 0: broker 0 leads epoch 1",
+        "I4: t-0, offset 4, broker 0: broker 0 leads epoch 1 with a log up to 4; in epoch 0 all"
+        " up to 22 was committed (7.012 s from the run's start)",
+        "Why: broker 0 was elected for epoch 1 from outside the ISR",
         "demands: Log start ≤ high watermark ≤ log end",
         "Row 10 of the catalogue of historical bugs: A leader is elected from outside the ISR",
         "See it again",
