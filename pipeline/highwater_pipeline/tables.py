@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-DATA_VERSION = 17
+DATA_VERSION = 18
 """Of the tables' meaning; runs that were ingested under another are ingested again."""
 
 OF_THE_END = -1
@@ -262,6 +262,7 @@ FAULTS = Table(
         "node": _STRING,  # as the plan names it; null where it names none
         "text": _STRING,  # the whole line
         "target": _INT,  # the node on which it acts, or that is started; null without one
+        "acted_ns": _LONG,  # of the phase acting: when it began to act; it is proven at at_ns
     },
     ("run_id", "number", "at_ns"),
 )

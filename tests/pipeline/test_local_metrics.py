@@ -4,6 +4,7 @@
 from tests.pipeline.on_the_local_engine import engine, scratch, spark
 from tests.pipeline.test_metrics import (
     test_a_failover_is_split_into_its_waits,
+    test_a_failover_is_timed_from_when_its_fault_acted_not_from_its_proof,
     test_a_long_pause_of_one_partition_is_an_outage_with_the_fault_before_it,
     test_a_median_has_an_interval_from_six_values_on,
     test_a_run_that_does_not_say_when_it_began_has_no_failovers,

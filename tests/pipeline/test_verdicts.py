@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
 from highwater.project import project_root
+from highwater.report.failover_phases import FailoverPhases, failover_phases
+from highwater.report.faults_in_run import fault_spans
 from highwater.report.screen import Screen
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.in_simulator import run_in_simulator
@@ -20,13 +22,15 @@ from highwater_chaos.plan import decode_plan
 from highwater_checker.idle import LONG_NS, hidden_for_long
 from highwater_checker.looks import Look
 from highwater_checker.probes import NO_ANSWER, Probe, encode_probe
-from highwater_core.ids import NodeId, Offset
+from highwater_checker.run_folder.evidence import read_evidence, start_of_run
+from highwater_core.ids import NodeId, Offset, TopicPartition
 from highwater_pipeline.analysis import Analysis, analyse
 from highwater_pipeline.checks import acknowledged_records
 from highwater_pipeline.checks.idle import HIDDEN_FOR_LONG
 from highwater_pipeline.checks.registry import CHECKS
 from highwater_pipeline.checks.unproven import unproven
 from highwater_pipeline.ingest import documents, ingest
+from highwater_pipeline.metrics.failovers import SPLITS, failovers
 from highwater_pipeline.reading import read_tables
 from highwater_pipeline.tables import RUNS as RUNS_TABLE
 from highwater_pipeline.tables import Tables
@@ -166,6 +170,40 @@ def tables(
         patch.setattr(documents, "JUDGED_MAX_BYTES", 0)
         ingest(None, [large], root / "store")
     return read_tables(spark, root / "store", are_small=True, scratch=scratch)
+
+
+def test_a_pages_failovers_are_those_of_the_tables(tables: Tables, tmp_path: Path) -> None:
+    """The same plan gives the same run; both measure it, one from its files, one from rows."""
+    folder, *_ = simulated_runs(tmp_path)
+    evidence = read_evidence(folder)
+    told = failover_phases(
+        evidence.traces,
+        evidence.sends.acknowledged,
+        fault_spans(folder),
+        start_of_run(folder),
+        evidence.looks[-1].time_ns,
+    )
+    own = failovers(tables).where("run_id = 'simulated'").collect()
+    assert told
+    assert sorted(
+        (each.at, each.leader_epoch, each.leader, *map(_rounded, phases_of(each))) for each in told
+    ) == sorted(
+        (
+            TopicPartition(row["topic"], row["partition"]),
+            row["leader_epoch"],
+            row["leader"],
+            *(_rounded(row[name]) for name in SPLITS[:4]),
+        )
+        for row in own
+    )
+
+
+def phases_of(each: FailoverPhases) -> tuple[float | None, ...]:
+    return each.detect_ms, each.elect_ms, each.first_ack_ms, each.isr_whole_ms
+
+
+def _rounded(time_ms: float | None) -> float | None:
+    return None if time_ms is None else round(time_ms, 3)
 
 
 def simulated_runs(root: Path) -> tuple[Path, Path, Path]:

@@ -296,6 +296,7 @@ def _faults(file: LineFile, at: Decoded) -> Sequence[Row]:
             "node": None if intent.fault is None else intent.fault.node,
             "text": at.line.data.decode("utf-8", "replace"),
             "target": intent.node,
+            "acted_ns": intent.acted_ns,
         }
     ]
 

@@ -31,7 +31,7 @@ def failovers(tables: Tables) -> DataFrame:
 
     Columns:
         run_id, topic, partition, leader_epoch, leader.
-        fault, fault_number, fault_ns: of the last fault that was proven before.
+        fault, fault_number, fault_ns: of the last fault that acted before, and was proven.
         elected_ns: in the run's time.
         detect_ms, elect_ms.
         first_ack_ms, isr_restored_ms: from elected_ns.
