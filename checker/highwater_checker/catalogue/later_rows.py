@@ -30,6 +30,7 @@ LATER_ROWS: tuple[Row, ...] = (
         "A log goes on behind what a failed write has left of its batch",
         versions=("before 2.8.0", "2.8.0"),
         breaks={
+            "I3": "a start that trusts what was flushed keeps the torn batch: nobody can decode it",
             "I4": "for whoever reads the log it ends at the torn batch",
             "I1": "the next start cuts the torn batch, and all that is acknowledged behind it",
         },
