@@ -15,6 +15,7 @@ JOBS ?= 2
 # One worker keeps a core busy, the others wait for containers (tests/conftest.py).
 TEST_WORKERS ?= 3
 WORKERS := -n $(TEST_WORKERS) --max-worker-restart=0
+export HIGHWATER_CLUSTERS_AT_ONCE ?= $(TEST_WORKERS)
 PYTEST_ARGS ?=
 # Of each preset: from seed 1 on, and from a seed that is the commit's. That seed also settles which
 # third of the costly tests a commit runs (tests/in_turn.py).

@@ -19,6 +19,7 @@ from highwater.report.page import PAGE
 from highwater.run_folder import TEST, new_run_id
 from highwater.runs.judged.cluster import JudgedCluster
 from highwater.runs.judged.words import say_verdict
+from highwater.testing.places import place_for_cluster
 from highwater.testing.verdicts import name_here, tell
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
@@ -61,14 +62,17 @@ def running_cluster(
     """
     wanted = _wanted(request)
     folder = runs_root() / new_run_id("test")
-    with JudgedCluster(
-        wanted.topology,
-        folder,
-        may_stay=keeps,
-        sized_disks="sized_disks" in wanted.prepared,
-        faulty_disks="faulty_disks" in wanted.prepared,
-        movable_clocks="movable_clocks" in wanted.prepared,
-    ) as cluster:
+    with (
+        place_for_cluster(),
+        JudgedCluster(
+            wanted.topology,
+            folder,
+            may_stay=keeps,
+            sized_disks="sized_disks" in wanted.prepared,
+            faulty_disks="faulty_disks" in wanted.prepared,
+            movable_clocks="movable_clocks" in wanted.prepared,
+        ) as cluster,
+    ):
         cluster.start()
         test = name_here(request.node)
         (cluster.folder / TEST).write_text(test + "\n", encoding="utf-8")

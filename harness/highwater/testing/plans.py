@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from highwater.runs.plans.outcome import PlanResult
 from highwater.runs.plans.running import WorldName, checked, read_plan, run_in
 from highwater.runs.stock.libraries import ClientKind
 from highwater.testing import asked
+from highwater.testing.places import place_for_cluster
 from highwater.testing.verdicts import name_here, tell
 from highwater_chaos.plan import Expected, Plan
 from highwater_checker.run_folder.documents import PLAN
@@ -51,7 +53,8 @@ def run_plan_of(item: pytest.Item, chosen: Plan | Path | None) -> PlanResult:
         (path / TEST).write_text(name_here(item) + "\n", encoding="utf-8")
         return folder
 
-    with Screen() as screen:
+    on_containers = world is WorldName.DOCKER
+    with place_for_cluster() if on_containers else nullcontext(), Screen() as screen:
         keeps = bool(item.config.getoption(asked.KEEP))
         result = run_in(world, plan, make_folder, screen, client, keeps_failed=keeps)
     text = say_verdict(item.nodeid, path, result.verdict)

@@ -11,6 +11,8 @@ PROPERTY = "highwater"
 _NOT_REPORTED = pytest.StashKey[list[str]]()
 """Verdicts that no test's report has yet."""
 CORES_PER_WORKER = 2
+AT_ONCE = "HIGHWATER_CLUSTERS_AT_ONCE"
+"""The variable that says how many clusters may be up at once, of all workers together."""
 
 
 def tell(config: pytest.Config, verdict: str) -> None:
@@ -53,25 +55,30 @@ def write_summary(reporter: pytest.TerminalReporter, workers: int) -> None:
     reporter.section("verdicts of clusters")
     for text in dict.fromkeys(verdicts):
         reporter.write_line(text)
-    if crowded := say_crowded(workers, _cores()):
+    if crowded := say_crowded(workers, cores_of_engine(), os.environ.get(AT_ONCE, "")):
         reporter.write_line(crowded, yellow=True)
 
 
-def say_crowded(workers: int, cores: int) -> str:
-    """Return a warning if so many workers with a cluster each are too many for the cores.
+def say_crowded(workers: int, cores: int, at_once: str = "") -> str:
+    """Return a sentence if so many workers with a cluster each are too many for the cores.
 
     cores: 0 if they are not known, as those of an engine elsewhere.
+    at_once: how many clusters the user lets be up at once, "" if he says nothing.
     """
     most = max(1, cores // CORES_PER_WORKER)
     if not cores or workers <= most:
         return ""
+    begin = f"{workers} workers on {cores} cores: a cluster wants {CORES_PER_WORKER}"
+    if not at_once:
+        return f"{begin}, so {most} at a time was up; {AT_ONCE}={workers} lets more be up"
     return (
-        f"{workers} workers on {cores} cores: a cluster wants {CORES_PER_WORKER}, and one without "
-        f"processor time loses its ZooKeeper sessions; pytest -n {most} has enough"
+        f"{begin}, and one without processor time loses its ZooKeeper sessions; pytest -n {most} "
+        "has enough"
     )
 
 
-def _cores() -> int:
+def cores_of_engine() -> int:
+    """Return the cores of the engine's machine that this process may use, 0 if it is elsewhere."""
     if not os.environ.get("DOCKER_HOST", "unix:").startswith("unix:"):
         return 0
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0

@@ -162,8 +162,10 @@ def test_the_verdict_must_be_what_the_test_allows_or_else_what_the_plan_expects(
 def test_more_workers_than_half_the_cores_are_warned_of(
     workers: int, cores: int, most: int | None
 ) -> None:
-    said = say_crowded(workers, cores)
+    said = say_crowded(workers, cores, at_once=str(workers))
     assert said.endswith(f"pytest -n {most} has enough") if most else said == ""
+    said = say_crowded(workers, cores)
+    assert f"so {most} at a time was up" in said if most else said == ""
 
 
 @pytest.mark.parametrize(
