@@ -14,12 +14,17 @@ _WITHIN_S = 300
 
 def installed_wheel(folder: Path) -> Path:
     """Build the wheel, and return the folder with what it installs; its dependencies stay here."""
-    built, installed = folder / "dist", folder / "installed"
-    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)])
-    (wheel,) = built.glob("*.whl")
+    wheel, installed = built_wheel(folder / "dist"), folder / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--no-deps", "--no-index", "--target", str(installed), str(wheel)])
     return installed
+
+
+def built_wheel(into: Path) -> Path:
+    """Build the wheel into the folder, and return its path."""
+    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)])
+    (wheel,) = into.glob("*.whl")
+    return wheel
 
 
 def environment_with(installed: Path) -> dict[str, str]:

@@ -15,10 +15,10 @@ import msgspec
 
 from highwater.errors import HarnessError
 from highwater.soak.draws import Drawn, SoakSettings, topology_of
+from highwater.soak.kept_runs import SOAK_FILE
 from highwater_chaos.plan import PlanTopology, encode_plan
 
 FORMAT = 1
-SOAK_FILE = "soak.json"
 
 
 class SoakFile(msgspec.Struct, frozen=True):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from highwater.run_folder import is_run
-from highwater.soak.folder import SOAK_FILE, SoakFolder
-from highwater.soak.ledger import read_entries
 from highwater_checker.verdict import Outcome
 
 SOAKS = "soaks"
 """Of runs/: the folder of soaks."""
+SOAK_FILE = "soak.json"
+"""Of a soak: what its plans are drawn from."""
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -27,17 +27,21 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _runs_below(folder: Path) -> Iterator[Path]:
     if (folder / SOAK_FILE).is_file():
-        yield from _of_soak(SoakFolder(folder))
+        yield from _of_soak(folder)
         return
     for path in _folders_in(folder):
         if is_run(path):
             yield path
     for soak in _folders_in(folder / SOAKS):
         if (soak / SOAK_FILE).is_file():
-            yield from _of_soak(SoakFolder(soak))
+            yield from _of_soak(soak)
 
 
-def _of_soak(soak: SoakFolder) -> Iterator[Path]:
+def _of_soak(folder: Path) -> Iterator[Path]:
+    from highwater.soak.folder import SoakFolder  # the nodes' code, which draws plans, loads slowly
+    from highwater.soak.ledger import read_entries
+
+    soak = SoakFolder(folder)
     entries, _ = read_entries(soak.ledger)
     for entry in entries:
         if entry.outcome is not Outcome.PASS and entry.run and (soak.runs / entry.run).is_dir():

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from highwater.cli import make_app
 from highwater.runs.stock.libraries import ClientKind
-from highwater.soak.folder import SOAK_FILE, SoakFolder
-from highwater.soak.kept_runs import runs_in
+from highwater.soak.folder import SoakFolder
+from highwater.soak.kept_runs import SOAK_FILE, runs_in
 from highwater.soak.ledger import Entry, Ledger
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
