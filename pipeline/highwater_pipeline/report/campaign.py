@@ -88,7 +88,7 @@ def marks_by_schedule(firsts: Sequence[int], schedules: int) -> str:
         axes = figure.subplots()
         axes.step(
             [*places, schedules], [*range(1, len(places) + 1), len(places)], where="post",
-            color="#2f6fab",
+            color="#0072b2",
         )  # fmt: skip
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:,.0f}")

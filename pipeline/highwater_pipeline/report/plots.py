@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 
 from highwater_pipeline.tables import Row
 
-_SPLIT_COLOURS = {"detect_ms": "#2f6fab", "elect_ms": "#e08a1e", "first_ack_ms": "#3a9d5d"}
+_SPLIT_COLOURS = {"detect_ms": "#0072b2", "elect_ms": "#e69f00", "first_ack_ms": "#009e73"}
 _SPLIT_NAMES = {"detect_ms": "detect", "elect_ms": "elect", "first_ack_ms": "first acknowledgement"}
-_OUTAGE = "#d9534f"
-_SIDES = {"a": "#2f6fab", "b": "#e08a1e"}
+_OUTAGE = "#d55e00"
+_SIDES = {"a": "#0072b2", "b": "#e69f00"}
 _RUNS_MAX = 40
 _WIDE = 20
 """So often the least median is in the greatest where the axis is logarithmic."""
@@ -58,7 +58,7 @@ def failovers_by_fault(failovers: Sequence[Row], medians: Sequence[Row]) -> str:
         for place, (group, times_s) in enumerate(times.items()):
             heights = [place + _spread(number) for number in range(len(times_s))]
             axes.plot(
-                times_s, heights, "o", markersize=4, alpha=0.4, color="#2f6fab",
+                times_s, heights, "o", markersize=4, alpha=0.4, color="#0072b2",
                 rasterized=len(known) > _RASTER_FROM,
             )  # fmt: skip
             _median(axes, place, totals.get(group), times_s)

@@ -15,7 +15,7 @@ from highwater_pipeline.report.plots import as_svg, styled
 from highwater_pipeline.report.sections import Section, shown_interval
 from highwater_pipeline.tables import Row
 
-_LOSS, _OUTAGE, _CALLS = "#d9534f", "#e08a1e", "#2f6fab"
+_LOSS, _OUTAGE, _CALLS = "#d55e00", "#e69f00", "#0072b2"
 _HOW = (
     "Every preset ran the same schedules. losing per 1000: schedules in which committed records or "
     f"offsets are lost or differ ({', '.join(LOSSES)}), with the interval of 95 %. cutting per "

@@ -10,7 +10,7 @@ from highwater_pipeline.report.plots import as_svg, reach_s, styled
 from highwater_pipeline.report.sections import with_short_commits
 from highwater_pipeline.tables import Row
 
-_COLOURS = ("#2f6fab", "#e08a1e", "#3a9d5d", "#d9534f", "#7a5ea8", "#8a6d3b", "#4aa3a3", "#777777")
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#777777", "#000000")
 _SHOWN_CHARACTERS = 20
 """Of a build's name, how many stand below the axis."""
 
