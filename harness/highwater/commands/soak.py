@@ -91,6 +91,8 @@ def soak(
     if not wanted_ms:
         raise HarnessError("a soak takes time: --for 0 runs nothing")
     limits = Limits(wanted_ms / 1_000, until_failure, again, round(keep_gib * GIB))
+    if Path(name).name != name or name in (".", ".."):
+        raise HarnessError(f"--name {name!r}: the name of a folder in {ROOT} is meant")
     folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
     hooks = Hooks(webhook, on_finding)
     with Screen() as screen, _live_page(folder, serve, host, screen):

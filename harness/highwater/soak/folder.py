@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from highwater.soak.kept_runs import SOAK_FILE
 from highwater_chaos.plan import PlanTopology, encode_plan
 
 FORMAT = 1
+_TRIES, _BETWEEN_TRIES_S = 5, 0.05
+"""To have the soak's lock."""
 
 
 class SoakFile(msgspec.Struct, frozen=True):
@@ -90,11 +93,27 @@ class SoakFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HarnessError(f"another process runs the soak in {self.path}") from None
+            for left in range(_TRIES, -1, -1):  # who watches holds it for a moment
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not left:
+                        told = f"another process runs the soak in {self.path}"
+                        raise HarnessError(told) from None
+                time.sleep(_BETWEEN_TRIES_S)
             yield
+
+    def is_locked(self) -> bool:
+        """Return whether a process runs the soak."""
+        try:
+            with (self.path / ".lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def plan_path(self, number: int) -> Path:
         return self.plans / f"{number:05}.json"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
+from typing import TextIO
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,11 +53,7 @@ class Hooks:
         Raises:
             HarnessError: it is no http or https address.
         """
-        try:
-            scheme = urlsplit(self.webhook).scheme
-        except ValueError:  # as of http://[::1
-            scheme = ""
-        if self.webhook and scheme not in ("http", "https"):
+        if self.webhook and not _is_address(self.webhook):
             raise HarnessError(f"--webhook {self.webhook!r}: an http or https address is needed")
 
     def tell(self, soak: Path, entry: Entry, say: Callable[[str], None]) -> None:
@@ -65,7 +67,9 @@ class Hooks:
 
     def tell_leak(self, soak: Path, leak: Judgement, say: Callable[[str], None]) -> None:
         """Send a leak to the webhook and to the command, as `tell` does."""
-        self._tell(Told(str(soak), f"highwater watch {soak}", leak=str(leak)), say)
+        self._tell(
+            Told(str(soak), f"highwater watch {shlex.quote(str(soak))}", leak=str(leak)), say
+        )
 
     def _tell(self, told: Told, say: Callable[[str], None]) -> None:
         body = msgspec.json.encode(told)
@@ -75,27 +79,72 @@ class Hooks:
             self._call(body, say)
 
     def _post(self, body: bytes, say: Callable[[str], None]) -> None:
+        """Post the body; a receiver that answers a byte now and then is left after WITHIN_S."""
+        errors: list[str] = []
+        thread = Thread(target=self._request, args=(body, errors), name="webhook", daemon=True)
+        thread.start()
+        thread.join(WITHIN_S)
+        if thread.is_alive():
+            errors.append(f"no answer within {WITHIN_S} s")
+        for error in errors:
+            say(f"the webhook did not take the finding: {error}")
+
+    def _request(self, body: bytes, errors: list[str]) -> None:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.webhook, body, headers)  # noqa: S310 - see above
         try:
             with urllib.request.urlopen(request, timeout=WITHIN_S):  # noqa: S310
                 pass
-        except (OSError, HTTPException) as error:  # the latter: its answer is no HTTP
-            say(f"the webhook did not take the finding: {error}")
+        except (OSError, HTTPException, ValueError) as error:  # its answer is no HTTP; no host
+            errors.append(str(error))
 
     def _call(self, body: bytes, say: Callable[[str], None]) -> None:
+        """Call the command; one that does not end within WITHIN_S is killed with its children.
+
+        What it prints goes to stderr: stdout has the soak's results.
+        """
         try:
-            done = subprocess.run(  # noqa: S602 - the user's own command line
-                self.command, shell=True, input=body, timeout=WITHIN_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            with subprocess.Popen(  # noqa: S602 - the user's own command line
+                self.command,
+                shell=True,
+                stdin=subprocess.PIPE,
+                stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
+                start_new_session=True,
+            ) as process:
+                try:
+                    process.communicate(body, WITHIN_S)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    say(f"the command for findings did not end within {WITHIN_S} s")
+                    return
+        except OSError as error:
             say(f"the command for findings: {error}")
         else:
-            if done.returncode:
-                say(f"the command for findings ended with {done.returncode}")
+            if process.returncode:
+                say(f"the command for findings ended with {process.returncode}")
+
+
+def _is_address(text: str) -> bool:
+    """Return whether this is an address that a request can be sent to."""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port  # a wrong port is a ValueError, too
+        host.encode("idna")
+    except ValueError:  # as of http://[::1
+        return False
+    is_plain = text.isascii() and text.isprintable() and " " not in text and "@" not in parts.netloc
+    return parts.scheme in ("http", "https") and bool(host) and is_plain
+
+
+def _has_descriptor(stream: TextIO) -> bool:
+    """Return whether a child can write to the stream: pytest's capturing has none."""
+    try:
+        return stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
 
 
 def command_again(soak: Path, entry: Entry) -> str:
     """Return the command that runs an entry's plan again."""
     plan = SoakFolder(soak).plan_path(entry.number)
-    return f"highwater run {plan} --world docker --client {entry.client.value}"
+    return f"highwater run {shlex.quote(str(plan))} --world docker --client {entry.client.value}"

@@ -33,6 +33,8 @@ class Entry(msgspec.Struct, frozen=True):
     simulated: what the same plan showed in virtual time, "" where it was not run there.
     cluster, round: of a soak with one cluster: which cluster of it, and which plan on that one.
     cluster_ended: why that cluster lived on no longer, "" if it did.
+    commit: of the code that ran it; "" in ledgers of earlier versions, or without a checkout.
+    is_told: whether a finding was told to the webhook and the command; of others it is True.
     """
 
     number: int
@@ -55,6 +57,8 @@ class Entry(msgspec.Struct, frozen=True):
     cluster: int = 0
     round: int = 0
     cluster_ended: str = ""
+    commit: str = ""
+    is_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,13 @@ def read_entries(path: Path) -> tuple[list[Entry], list[Damage]]:
 
     A last line without its end was being written when the soak was killed: it is no damage.
     """
-    if not path.exists():
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
         return [], []
     found: dict[int, Entry] = {}
     damaged: list[Damage] = []
-    for number, line in enumerate(_whole_lines(path.read_bytes()), 1):
+    for number, line in enumerate(_whole_lines(data), 1):
         try:
             entry = msgspec.json.decode(line, type=Entry)
         except (msgspec.DecodeError, ValueError) as fault:  # ValueError: no UTF-8

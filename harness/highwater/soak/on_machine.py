@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,12 +23,14 @@ from highwater.runs.stock.libraries import ClientKind
 from highwater.search.shrinking import shrink_plan, write_plan_file
 from highwater.soak.draws import Drawn
 from highwater.soak.one_cluster import OneCluster
-from highwater.soak.running import CouldNotRun, RoundDone
+from highwater.soak.world import CouldNotRun, RoundDone
 from highwater.waiting import NeverHappened, eventually
 
 ENGINE_WITHIN_S = 600.0
 """How long a soak waits for an engine that is being started again."""
 SHRINK_RUNS = 300
+SIMULATED_WITHIN_CPU_S = 600.0
+"""What a failed plan's runs in virtual time may take, with those that shrink it."""
 _FAILED = (
     HarnessError, NeverHappened, NodeUnreachable, docker.errors.DockerException,
     requests.RequestException,
@@ -53,9 +56,9 @@ class Machine:
         self._await_engine()
         try:
             return run_in_containers(drawn.plan, RunFolder(folder), self._screen, drawn.client)
-        except _FAILED as error:
+        except Exception as error:
             self._remove_after(error, folder.name)
-            raise CouldNotRun(f"{type(error).__name__}: {error}") from error
+            raise self._could_not_run(error) from error
 
     def play_round(self, drawn: Drawn, folder: Path, cluster: str, number: int) -> RoundDone:
         self._await_engine()
@@ -65,8 +68,18 @@ class Machine:
                 self._cluster = OneCluster(cluster, number, drawn.plan, self._screen)
                 self._cluster.start()
             return self._cluster.play(drawn, folder)
-        except _FAILED as error:
-            raise CouldNotRun(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            raise self._could_not_run(error) from error
+
+    def _could_not_run(self, error: Exception) -> CouldNotRun:
+        """Return the error as a plan's own: the rest of the night goes on.
+
+        One that none of us foresaw, as that of a disk which is full in the middle of a plan, is
+        shown whole.
+        """
+        if not isinstance(error, _FAILED):
+            self._screen.say("".join(traceback.format_exception(error)), style="red")
+        return CouldNotRun(f"{type(error).__name__}: {error}")
 
     def end_cluster(self, folder: Path | None) -> None:
         cluster, self._cluster = self._cluster, None
@@ -74,7 +87,7 @@ class Machine:
             return
         try:
             cluster.end(folder)
-        except _FAILED as error:
+        except Exception as error:  # noqa: BLE001 - it is removed all the same
             self._remove_after(error, cluster.run_id)
 
     def _remove_after(self, error: Exception, run_id: str) -> None:
@@ -113,6 +126,15 @@ class Machine:
             raise CouldNotRun(str(error)) from error
 
     def simulate(self, drawn: Drawn) -> str:
+        from highwater.search.schedule_rows import TookTooLong, within_cpu
+
+        try:
+            with within_cpu(SIMULATED_WITHIN_CPU_S):
+                return self._simulated(drawn)
+        except (Exception, TookTooLong) as error:  # noqa: BLE001 - it costs itself alone
+            return f"could not be seen: {type(error).__name__}: {error}"
+
+    def _simulated(self, drawn: Drawn) -> str:
         from highwater_simulator.runner import run_plan
         from highwater_simulator.search import find
         from highwater_simulator.unsupported import unsupported
@@ -148,6 +170,9 @@ class Machine:
 
     def free_bytes(self, path: Path) -> int:
         return shutil.disk_usage(path).free
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 def _remove(run_id: str) -> None:

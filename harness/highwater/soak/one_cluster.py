@@ -18,8 +18,8 @@ from highwater.runs.stock.libraries import played_by
 from highwater.soak.draws import Drawn
 from highwater.soak.round_end import clean_up
 from highwater.soak.round_evidence import RoundEvidence
-from highwater.soak.running import RoundDone
 from highwater.soak.usage import Sample, take_samples
+from highwater.soak.world import RoundDone
 from highwater.waiting import NeverHappened
 from highwater_chaos.plan import Plan
 from highwater_checker.verdict import Outcome

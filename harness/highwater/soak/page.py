@@ -16,6 +16,7 @@ from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
 from highwater.soak.leaks import judge_usage, leaks_in
 from highwater.soak.ledger import Entry, counts_of, verdict_of
+from highwater.soak.status import Doing, read_status
 from highwater.soak.strip import strip_of
 from highwater.soak.usage import read_samples
 from highwater_chaos.words import counted
@@ -48,6 +49,8 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
     samples = read_samples(folder.usage)
     leaks = leaks_in(samples)
     environment = Environment(loader=PackageLoader("highwater.soak"), autoescape=True)
+    status = read_status(folder.status)
+    was_stopped = status is not None and status.doing is Doing.STOPPED
     strip = strip_of(entries)
     findings = [entry for entry in entries if entry.outcome is Outcome.FAIL]
     page = environment.get_template("soak.html.j2").render(
@@ -55,7 +58,9 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         name=folder.path.name,
         settings=settings,
         counts=counts_of(entries),
-        verdict=verdict_of(entries, leaks=leaks).value,
+        verdict=verdict_of(entries, was_stopped=was_stopped, leaks=leaks).value,
+        status=status,
+        commits=list(dict.fromkeys(entry.commit for entry in entries if entry.commit)),
         hours=sum(entry.took_s for entry in entries) / 3600,
         faults=sum(entry.faults for entry in entries),
         acknowledged=sum(entry.acknowledged for entry in entries),

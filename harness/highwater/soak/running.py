@@ -6,13 +6,12 @@ leaves something behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
+from highwater.checkout import commit_here
 from highwater.errors import HarnessError
 from highwater.runs.plans.outcome import PlanResult
 from highwater.soak.draws import Drawn, SoakSettings, draw
@@ -21,96 +20,16 @@ from highwater.soak.leaks import Judgement, leaks_in
 from highwater.soak.ledger import Entry, Ledger, Repeat, counts_of, verdict_of
 from highwater.soak.pruning import may_be_pruned, prune, size_of
 from highwater.soak.status import Doing, Status, read_status, write_status
-from highwater.soak.usage import Sample, append_samples, read_samples
+from highwater.soak.usage import append_samples, read_samples
+from highwater.soak.world import CouldNotRun, RoundDone, World
+from highwater_chaos.plan import BadPlan, decode_plan
 from highwater_checker.requirements import acknowledged_in
 from highwater_checker.verdict import Outcome
 
 REASONS_KEPT = 5
 REASON_LENGTH = 500
-
-
-class CouldNotRun(HarnessError):
-    """A plan's run had no verdict: the engine was away, or the harness refused the plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundDone:
-    """How a round on a cluster that lives on ended.
-
-    ends_cluster: why the cluster must not have another round, "" where it may.
-    samples: of its nodes; none where they are not at rest.
-    is_at_rest: whether nothing was seen to be left of the round; a round that passed and left
-    something is unknown.
-    """
-
-    result: PlanResult
-    ends_cluster: str
-    samples: Sequence[Sample] = ()
-    is_at_rest: bool = True
-
-    @property
-    def outcome(self) -> Outcome:
-        told = self.result.verdict.outcome
-        return Outcome.UNKNOWN if told is Outcome.PASS and not self.is_at_rest else told
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The verdict's, after what the round left behind."""
-        left = () if self.is_at_rest else (f"after the round: {self.ends_cluster}",)
-        return (*left, *self.result.verdict.reasons)
-
-
-class World(Protocol):
-    """The machine on which a soak runs."""
-
-    def run(self, drawn: Drawn, folder: Path) -> PlanResult:
-        """Run the plan once; its cluster is gone afterwards.
-
-        Raises:
-            CouldNotRun: there is no verdict.
-        """
-        ...
-
-    def play_round(self, drawn: Drawn, folder: Path, cluster: str, number: int) -> RoundDone:
-        """Run the plan on the cluster of that name, which is started if it is not up.
-
-        number: which cluster of the soak it is.
-
-        Raises:
-            CouldNotRun: there is no verdict.
-        """
-        ...
-
-    def end_cluster(self, folder: Path | None) -> None:
-        """Remove the cluster of rounds, if one is up.
-
-        folder: of the run that ended it, which gets what its nodes still have; None: of none.
-        """
-        ...
-
-    def simulate(self, drawn: Drawn) -> str:
-        """Return what the plan shows in virtual time, "" where it cannot run there."""
-        ...
-
-    def new_run_id(self) -> str: ...
-
-    def remove_leftovers(self, run_id: str) -> None:
-        """Remove containers, networks and volumes of a run that was killed.
-
-        Raises:
-            CouldNotRun: the engine is away.
-        """
-        ...
-
-    def now_s(self) -> float:
-        """Return a time that only grows."""
-        ...
-
-    def utc(self) -> str: ...
-
-    def load(self) -> float: ...
-
-    def free_bytes(self, path: Path) -> int: ...
+MOST_PAUSE_S = 60.0
+"""After a plan that could not be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +73,11 @@ class Soak:
         say: Callable[[str], None],
         ended: Callable[[Entry], None],
     ) -> None:
-        """ended: is called with each plan's entry once that is on the disk."""
+        """ended: is called with each plan's entry once that is on the disk.
+
+        A finding's entry comes before virtual time and further runs are asked about it, and once
+        only, also where the soak is killed in that moment.
+        """
         self._folder = folder
         self._settings = settings
         self._limits = limits
@@ -167,6 +90,8 @@ class Soak:
         self._rounds = Rounds()
         self._leaks: tuple[Judgement, ...] = ()
         self._told: set[tuple[str, str]] = set()
+        self._not_run = 0
+        """How many plans in a row could not be run."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -197,15 +122,20 @@ class Soak:
             try:
                 why = self._run_and_clean_up()
             except BaseException as error:
-                self._write(Doing.STOPPED, f"{type(error).__name__} {error}".strip())
+                self._write_end(Doing.STOPPED, f"{type(error).__name__} {error}".strip())
                 raise
-            self._write(Doing.STOPPED if why else Doing.DONE, why)
+            self._write_end(Doing.STOPPED if why else Doing.DONE, why)
             if why:
                 self._say(f"stopped: {why}")
         return verdict_of(self.entries, was_stopped=bool(why), leaks=self._leaks)
 
     def _go_on(self) -> None:
-        """Tell about an earlier process of this soak, and remove what its last run left."""
+        """Tell about an earlier process of this soak, and remove what its last run left.
+
+        Raises:
+            HarnessError: this version draws other plans than the folder has.
+        """
+        self._check_draws()
         for damage in self._ledger.damaged:
             where = f"{self._folder.ledger} line {damage.line}"
             self._say(f"{where}: {damage.what}; that plan runs again")
@@ -222,6 +152,30 @@ class Soak:
         self._rounds.cluster = max(clusters, default=0)
         self._leaks = leaks_in(samples)
         self.untold_leaks()  # an earlier process told them
+        for entry in self.entries:
+            if entry.outcome is Outcome.PASS and entry.run:  # it was killed before it pruned it
+                prune(self._folder.runs / entry.run)
+            elif not entry.is_told:
+                self._tell(entry)
+
+    def _check_draws(self) -> None:
+        """Compare the newest plan's file with what this version draws in its place.
+
+        Raises:
+            HarnessError: it is another plan, or cannot be read: two soaks would be one.
+        """
+        newest = max(self._folder.plans.glob("*.json"), default=None)
+        if newest is None:
+            return
+        drawn = draw(self._settings, int(newest.stem))
+        try:
+            is_same = decode_plan(newest.read_bytes()) == drawn.plan
+        except BadPlan:
+            is_same = False
+        if not is_same:
+            raise HarnessError(
+                f"{newest} is another plan than this version draws: take another --name"
+            )
 
     def _run_and_clean_up(self) -> str:
         """Run plans, and remove the cluster that lives on, whatever ended them."""
@@ -233,12 +187,15 @@ class Soak:
 
     def _run_plans(self) -> str:
         """Return why the soak ended before its time, "" if it did not."""
+        try:
+            return self._run_each()
+        except OSError as error:  # of the soak's own files: nothing more can be kept
+            return f"{type(error).__name__}: {error}"
+
+    def _run_each(self) -> str:
         while self._ran_s() < self._limits.wanted_s:
             if self._limits.until_failure and (self._findings() or self._leaks):
                 return ""
-            free = self._world.free_bytes(self._folder.path)
-            if free < self._limits.least_free_bytes:
-                return f"{free / 2**30:.1f} GiB are free on the disk"
             if why := self._make_room():
                 return why
             drawn = draw(self._settings, self._ledger.next_number())
@@ -246,14 +203,24 @@ class Soak:
             began_s = self._world.now_s()
             entry = self._entry_of(drawn)
             self._ledger.add(entry)
+            if entry.run and entry.outcome is Outcome.PASS:
+                prune(self._folder.runs / entry.run)
+            self._write(Doing.RUNNING, "")
+            entry = self._tell(entry)
             if entry.outcome is Outcome.FAIL:
                 entry = self._pursued(drawn, entry, began_s)
                 self._ledger.add(entry)
-            elif entry.run and entry.outcome is Outcome.PASS:
-                prune(self._folder.runs / entry.run)
-            self._write(Doing.RUNNING, "")
-            self._ended(entry)
+                self._write(Doing.RUNNING, "")
+                self._say(say_again(entry))
         return ""
+
+    def _tell(self, entry: Entry) -> Entry:
+        """Tell of the plan's end; note on the disk that a finding was told."""
+        self._ended(entry)
+        if not entry.is_told:
+            entry = msgspec.structs.replace(entry, is_told=True)
+            self._ledger.add(entry)
+        return entry
 
     # ------------------------------------------------------------ one plan
 
@@ -269,6 +236,10 @@ class Soak:
         else:
             result, why = self._run_once(drawn)
             outcome = outcome if result is None else result.verdict.outcome
+        if result is None:
+            self._wait_longer()
+        else:
+            self._not_run = 0
         entry = entry_of(
             drawn,
             result,
@@ -285,6 +256,11 @@ class Soak:
             round=self._rounds.round,
             cluster_ended=ended[:REASON_LENGTH],
         )
+
+    def _wait_longer(self) -> None:
+        """Wait a second, then two, up to MOST_PAUSE_S: an engine that refuses is asked in vain."""
+        self._world.pause(min(MOST_PAUSE_S, 2.0**self._not_run))
+        self._not_run += 1
 
     def _play_round(self, drawn: Drawn) -> tuple[RoundDone | None, tuple[str, ...], str]:
         """Return the round, its reasons, and why its cluster ended, "" if it did not."""
@@ -344,23 +320,38 @@ class Soak:
 
     def _make_room(self) -> str:
         """Prune until the runs fit; return why they cannot, "" where they do."""
-        runs, keep = self._folder.runs, self._limits.keep_bytes
+        runs = self._folder.runs
         size = size_of(runs)
         for folder in may_be_pruned(runs, self.entries):
-            if size <= keep:
+            if not self._lacks_room(size):
                 break
             size -= size_of(folder)
             prune(folder)
             size += size_of(folder)
-        if size <= keep:
-            return ""
-        return f"failed runs take {size / 2**30:.1f} GiB, and {keep / 2**30:.1f} GiB are allowed"
+        return self._lacks_room(size)
+
+    def _lacks_room(self, size: int) -> str:
+        """Return what is too much or too little, "" where there is room. size: of all runs."""
+        keep, free = self._limits.keep_bytes, self._world.free_bytes(self._folder.path)
+        if free < self._limits.least_free_bytes:
+            return f"{free / 2**30:.1f} GiB are free on the disk"
+        if size > keep:
+            allowed = f"{keep / 2**30:.1f} GiB are allowed"
+            return f"failed runs take {size / 2**30:.1f} GiB, and {allowed}"
+        return ""
 
     def _ran_s(self) -> float:
         return sum(entry.took_s for entry in self.entries)
 
     def _findings(self) -> tuple[int, ...]:
         return tuple(each.number for each in self.entries if each.outcome is Outcome.FAIL)
+
+    def _write_end(self, doing: Doing, why: str) -> None:
+        """Write the last status; where the disk is full, the ledger has all that counts."""
+        try:
+            self._write(doing, why)
+        except OSError as error:
+            self._say(f"{self._folder.status} cannot be written: {error}")
 
     def _write(self, doing: Doing, why: str) -> None:
         status = Status(
@@ -402,12 +393,21 @@ def entry_of(
         outcome=Outcome.UNKNOWN if result is None else result.verdict.outcome,
         run=run,
         began=began,
-        took_s=round(took_s, 1),
+        took_s=max(0.1, round(took_s, 1)),
         load=round(load, 1),
         acknowledged=0 if result is None else acknowledged_in(result.verdict.requirements),
         invariants=() if result is None else _invariants(result),
         reasons=_first(why),
+        commit=commit_here(),
+        is_told=result is None or result.verdict.outcome is not Outcome.FAIL,
     )
+
+
+def say_again(entry: Entry) -> str:
+    """Return what came of a failed plan's further runs, in a sentence."""
+    failed = sum(each.outcome is Outcome.FAIL for each in entry.again)
+    virtual = f"; in virtual time: {entry.simulated}" if entry.simulated else ""
+    return f"plan {entry.number} failed again in {failed} of {len(entry.again)} runs{virtual}"
 
 
 def _invariants(result: PlanResult) -> tuple[str, ...]:

@@ -30,6 +30,9 @@ def _soak_lines(view: View) -> list[Text]:
     done = ", ".join(f"{count} {outcome.value}" for outcome, count in soak.done.items())
     line = f"{soak.doing.value}: {soak.ran_s / 3600:.2f} of {soak.wanted_s / 3600:.2f} h; {done}"
     lines = [Text(line + (f"; {soak.why}" if soak.why else ""), style="bold")]
+    if view.is_abandoned:
+        words = f"no process runs it: it was killed after {soak.updated}; its command goes on"
+        lines.append(Text(words, style="bold red"))
     return [*lines, *(Text(f"leak: {each}", style="bold red") for each in soak.leaks)]
 
 

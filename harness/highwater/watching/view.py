@@ -15,7 +15,7 @@ from highwater.report.observation import active_controller
 from highwater.runs.chaos.acting import acting_faults
 from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry, read_entries
-from highwater.soak.status import Status, read_status
+from highwater.soak.status import Doing, Status, read_status
 from highwater_chaos.words import say_fault
 from highwater_checker.looks import Look, decode_looks, leaderships, replicas_of
 from highwater_checker.run_folder import names
@@ -59,6 +59,7 @@ class View(msgspec.Struct, frozen=True):
     """One moment. time_s: of the run. records_per_s: appended by leaders. faults: that act now.
 
     soak: None where the folder is a run's. last: a soak's last plans, the newest first.
+    is_abandoned: its status says that it runs, and no process does: it was killed.
     """
 
     run: str
@@ -69,6 +70,7 @@ class View(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     soak: Status | None = None
     last: tuple[Entry, ...] = ()
+    is_abandoned: bool = False
 
 
 def read_view(folder: Path) -> View:
@@ -80,7 +82,8 @@ def read_view(folder: Path) -> View:
     entries, _ = read_entries(soak.ledger)
     view = view_of(soak.runs / status.run)
     last = tuple(reversed(entries[-ENTRIES_SHOWN:]))
-    return msgspec.structs.replace(view, soak=status, last=last)
+    is_abandoned = status.doing is Doing.RUNNING and not soak.is_locked()
+    return msgspec.structs.replace(view, soak=status, last=last, is_abandoned=is_abandoned)
 
 
 def view_of(run: Path) -> View:
@@ -124,7 +127,7 @@ def last_looks(path: Path) -> Sequence[Look]:
 def _faults(run: Path) -> tuple[str, ...]:
     try:
         return tuple(say_fault(each.fault) for each in acting_faults(run / names.INTENTS))
-    except (OSError, msgspec.DecodeError):  # no fault yet; or the file is of an earlier version
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # none yet; or an earlier version's
         return ()
 
 

@@ -20,6 +20,7 @@ from highwater.commands.watch import newest
 from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
 from highwater.runs.stock.libraries import ClientKind
+from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry
 from highwater.soak.status import Doing, Status, write_status
 from highwater.watching import serving
@@ -178,6 +179,19 @@ def test_a_soaks_view_has_its_present_run_and_its_last_plans(run: Path) -> None:
     assert "leak: broker 0" in text
     assert "not answering: controller-1001" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_soak_that_was_killed_is_not_said_to_run(run: Path) -> None:
+    """Found: after kill -9 or a reboot the page said "running" for ever."""
+    soak = SoakFolder(soak_of(run))
+    with soak.locked():
+        assert not read_view(soak.path).is_abandoned
+    view = read_view(soak.path)
+    assert view.is_abandoned
+    assert "no process runs it" in say(view)
+    assert view.soak is not None
+    write_status(soak.status, msgspec.structs.replace(view.soak, doing=Doing.DONE))
+    assert not read_view(soak.path).is_abandoned
 
 
 def get(address: str) -> Any:

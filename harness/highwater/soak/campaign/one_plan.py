@@ -10,14 +10,12 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 RUNS, SHRUNK, ENTRY = "runs", "shrunk", "entry.json"
 """In the working folder: of the run, of plans that the simulator shrank, and the entry."""
 ENGINE_WITHIN_S = 60.0
-SIMULATED_WITHIN_CPU_S = 600.0
 _DIES_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
@@ -48,7 +46,8 @@ def _run_plan(given: bytes) -> None:
     from highwater.soak.draws import draw
     from highwater.soak.folder import write_whole
     from highwater.soak.on_machine import Machine
-    from highwater.soak.running import CouldNotRun, entry_of
+    from highwater.soak.running import entry_of
+    from highwater.soak.world import CouldNotRun
     from highwater_checker.verdict import Outcome
 
     asked = msgspec.json.decode(given, type=AskedPlan)
@@ -77,19 +76,8 @@ def _run_plan(given: bytes) -> None:
         )
         write_whole(Path(ENTRY), msgspec.json.encode(entry))
         if entry.outcome is Outcome.FAIL:  # the finding is on the disk whatever comes of this
-            simulated = _simulated(lambda: machine.simulate(drawn))
+            simulated = machine.simulate(drawn)
             write_whole(Path(ENTRY), msgspec.json.encode(replace(entry, simulated=simulated)))
-
-
-def _simulated(simulate: Callable[[], str]) -> str:
-    """Return what virtual time shows, or why it could not be seen within a bound."""
-    from highwater.search.schedule_rows import TookTooLong, within_cpu
-
-    try:
-        with within_cpu(SIMULATED_WITHIN_CPU_S):
-            return simulate()
-    except (Exception, TookTooLong) as error:  # noqa: BLE001 - it costs itself alone
-        return f"could not be seen: {type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

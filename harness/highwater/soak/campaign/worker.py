@@ -105,7 +105,11 @@ def _run_plan(order: Order, number: int, folder: Path, place: int) -> dict[str, 
     if entry["outcome"] == "pass":
         return {**entry, "run": ""}
     if entry["run"]:
-        _keep(folder, Path(order.kept) / archive_name(number + 1, entry["run"]))
+        try:
+            _keep(folder, Path(order.kept) / archive_name(number + 1, entry["run"]))
+        except OSError as error:  # a finding counts without its run, too
+            why = f"{socket.gethostname()}: its run is not kept: {error}"
+            return {**entry, "run": "", "reasons": [*entry["reasons"], why]}
     return entry
 
 
@@ -169,15 +173,18 @@ def _check_can_keep(kept: Path) -> None:
 
 def _keep(folder: Path, archive: Path) -> None:
     """Pack what the plan left, under the archive's name once it is whole."""
-    with (
-        tempfile.NamedTemporaryFile(dir=archive.parent, suffix=".part", delete=False) as part,
-        tarfile.open(fileobj=part, mode="w:gz") as packed,
-    ):
-        for name in ("runs", "shrunk"):
-            if (folder / name).is_dir():
-                packed.add(folder / name, name)
-    Path(part.name).chmod(0o644)  # another user may fetch it
-    Path(part.name).replace(archive)
+    with tempfile.NamedTemporaryFile(dir=archive.parent, suffix=".part", delete=False) as part:
+        try:
+            with tarfile.open(fileobj=part, mode="w:gz") as packed:
+                for name in ("runs", "shrunk"):
+                    if (folder / name).is_dir():
+                        packed.add(folder / name, name)
+            part.flush()
+            Path(part.name).chmod(0o644)  # another user may fetch it
+            Path(part.name).replace(archive)
+        except OSError:
+            Path(part.name).unlink(missing_ok=True)
+            raise
 
 
 @contextmanager

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from highwater.errors import HarnessError
 from highwater.runs.stock.libraries import ClientKind
-from highwater.soak.hooks import Hooks
+from highwater.soak import hooks
+from highwater.soak.hooks import Hooks, command_again
 from highwater.soak.leaks import Judgement, Leaking
 from highwater.soak.ledger import Entry
+from highwater.waiting import eventually
 from highwater_checker.verdict import Outcome
 from highwater_core.config import Preset
 
@@ -117,3 +121,76 @@ def test_a_webhook_whose_answer_is_no_http_is_told_of_and_no_more() -> None:
 def test_an_address_that_is_no_webhook_is_refused_at_once(address: str) -> None:
     with pytest.raises(HarnessError, match="http or https"):
         Hooks(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://host:abc/",
+        "http://h\u00f6st/h\u00f6ok",
+        "http://a..b/",
+        f"http://{'a' * 64}.example/",
+        "http://host/a b",
+        "http://user:pw@host/",
+        "http:///path",
+        "ftp://host/",
+    ],
+)
+def test_an_address_that_no_request_can_be_sent_to_is_refused_at_the_start(address: str) -> None:
+    """Found: some ended the soak at its first finding."""
+    with pytest.raises(HarnessError, match="an http or https address is needed"):
+        Hooks(address)
+
+
+def test_a_receiver_that_drips_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "WITHIN_S", 0.5)
+    over = Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                while not over.wait(0.1):
+                    connection.sendall(b"H")
+
+        thread = Thread(target=drip, daemon=True)
+        thread.start()
+        said: list[str] = []
+        Hooks(f"http://127.0.0.1:{server.getsockname()[1]}/").tell(
+            Path("s"), entry(Outcome.FAIL), said.append
+        )
+        over.set()
+        thread.join(10)
+    assert said == ["the webhook did not take the finding: no answer within 0.5 s"]
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "WITHIN_S", 1.0)
+    said: list[str] = []
+    command = f"sleep 600 & echo $! > {tmp_path}/child; wait"
+    Hooks(command=command).tell(Path("s"), entry(Outcome.FAIL), said.append)
+    assert said == ["the command for findings did not end within 1.0 s"]
+    child = int((tmp_path / "child").read_text())
+    eventually(lambda: not _lives(child), within=20, what="the command's child is gone")
+
+
+def _lives(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"  # nobody has waited for it yet
+
+
+def test_the_command_prints_nothing_among_the_soaks_results(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Hooks(command="echo printed").tell(Path("s"), entry(Outcome.FAIL), lambda line: None)
+    assert capfd.readouterr().out == ""
+
+
+def test_the_command_to_run_a_plan_again_is_one_for_a_shell() -> None:
+    told = command_again(Path("runs/soaks/my soak"), entry(Outcome.FAIL))
+    assert shlex.split(told)[2] == "runs/soaks/my soak/plans/00017.json"

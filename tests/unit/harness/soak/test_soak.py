@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,15 +12,18 @@ import pytest
 from highwater.errors import HarnessError
 from highwater.run_folder import RunFolder
 from highwater.runs.plans.outcome import PlanResult
+from highwater.soak import running
 from highwater.soak.draws import Drawn, SoakSettings, topology_of
 from highwater.soak.folder import SoakFile, SoakFolder
 from highwater.soak.ledger import Entry, read_entries
 from highwater.soak.page import write_page
-from highwater.soak.pruning import SUMS, is_whole
-from highwater.soak.running import CouldNotRun, Limits, RoundDone, Soak
+from highwater.soak.pruning import SUMS, is_whole, may_be_pruned, prune
+from highwater.soak.running import Limits, Soak
 from highwater.soak.status import Doing, read_status
 from highwater.soak.usage import Sample, read_samples
+from highwater.soak.world import CouldNotRun, RoundDone
 from highwater_checker.finding import CheckResult, Finding
+from highwater_checker.run_folder.documents import VERDICT
 from highwater_checker.verdict import Outcome, Requirement, Verdict
 
 PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
@@ -40,6 +45,9 @@ class FakeMachine:
         self.plans: list[int] = []
         self.removed: list[str] = []
         self.free = 2**40
+        self.free_once_whole: Callable[[], int] = lambda: 0
+        """Of whole runs; while there is one, the disk is full."""
+        self.pauses: list[float] = []
         self.ended: list[Path | None] = []
         self.rounds: list[tuple[int, str]] = []
         self.ends: dict[int, str] = {}
@@ -100,7 +108,11 @@ class FakeMachine:
         return 1.5
 
     def free_bytes(self, path: Path) -> int:
-        return self.free
+        return 0 if self.free_once_whole() else self.free
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self._now_s += seconds
 
 
 def verdict(outcome: Outcome) -> Verdict:
@@ -208,6 +220,133 @@ def test_a_kill_while_a_failed_plan_is_run_again_costs_no_finding(story: Story) 
     (failed,) = [entry for entry in story.soak.entries if entry.outcome is FAIL]
     assert (failed.number, failed.again) == (1, ())
     assert is_whole(story.folder.runs / failed.run)
+
+
+def test_a_finding_is_told_before_anything_else_is_asked_about_it_and_once_alone(
+    story: Story,
+) -> None:
+    """Found: a soak that was killed while it ran a failed plan again told nobody of it, ever."""
+
+    class KilledThen(FakeMachine):
+        def simulate(self, drawn: Drawn) -> str:
+            assert [entry.number for entry in story.ended] == [1]
+            raise Killed
+
+    with pytest.raises(Killed):
+        story.go(KilledThen(FAIL), 3)
+    assert [entry.outcome for entry in story.ended] == [FAIL]
+    story.ended.clear()
+    assert story.go(FakeMachine(), 3) is FAIL
+    assert [entry.number for entry in story.ended] == [2, 3]
+
+
+def test_a_finding_that_a_kill_left_untold_is_told_by_the_next_process(story: Story) -> None:
+    def killed(entry: Entry) -> None:
+        raise Killed
+
+    machine = FakeMachine(FAIL)
+    limits = Limits(wanted_s=RUN_S)
+    soak = Soak(story.folder, SETTINGS, limits, machine, say=story.said.append, ended=killed)
+    with pytest.raises(Killed):
+        soak.go()
+    for _ in range(2):
+        story.go(FakeMachine(), 1)
+    assert [entry.number for entry in story.ended] == [1]
+
+
+def test_a_disk_that_fills_stops_it_with_the_reason(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: a traceback, and the status said for ever that it runs."""
+
+    def full(run: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(run))
+
+    monkeypatch.setattr(running, "prune", full)
+    assert story.go(FakeMachine(), 3) is UNKNOWN
+    doing, why = story.status()
+    assert doing is Doing.STOPPED
+    assert "No space left on device" in why
+    assert len(story.soak.entries) == 1
+    monkeypatch.undo()
+    assert story.go(FakeMachine(), 3) is PASS
+    assert story.whole() == 0, "the first run is pruned now"
+
+
+def test_a_status_that_cannot_be_written_at_the_end_costs_no_verdict(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, status: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    machine = FakeMachine()
+    machine.free = 0
+    monkeypatch.setattr(running, "write_status", full)
+    assert story.go(machine, 1) is UNKNOWN
+    assert any("status.json cannot be written" in line for line in story.said)
+
+
+def test_a_soak_of_another_version_is_refused_where_it_draws_other_plans(story: Story) -> None:
+    story.go(FakeMachine(), 2)
+    newest = story.folder.plan_path(2)
+    newest.write_bytes(story.folder.plan_path(1).read_bytes())
+    with pytest.raises(HarnessError, match=r"00002\.json is another plan than this version draws"):
+        story.go(FakeMachine(), 3)
+    newest.write_bytes(b'{"format": 99}')
+    with pytest.raises(HarnessError, match="another plan"):
+        story.go(FakeMachine(), 3)
+
+
+def test_an_engine_that_refuses_is_asked_more_and_more_seldom(story: Story) -> None:
+    machine = FakeMachine(*[CouldNotRun("address pools are used up")] * 8)
+    assert story.go(machine, 14) is UNKNOWN
+    assert machine.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert story.soak.entries[7].took_s == RUN_S + 60, "a pause is the soak's time"
+
+
+def test_unknown_runs_give_way_to_a_disk_that_is_nearly_full(story: Story) -> None:
+    """Found: the soak stopped although it could have made room."""
+    machine = FakeMachine(UNKNOWN, PASS)
+    assert story.go(machine, 2) is UNKNOWN
+    assert story.whole() == 1
+    machine.free_once_whole = story.whole
+    assert story.go(machine, 4) is PASS
+    assert story.whole() == 0
+
+
+def test_a_failed_run_without_its_line_in_the_ledger_is_not_pruned(story: Story) -> None:
+    story.go(FakeMachine(), 1)
+    stray = RunFolder(story.folder.runs / "soak-lost")
+    stray.write(VERDICT, verdict(FAIL))
+    interrupted = RunFolder(story.folder.runs / "soak-interrupted")
+    assert may_be_pruned(story.folder.runs, story.soak.entries) == [interrupted.path]
+
+
+def test_a_prune_that_was_interrupted_goes_on(story: Story, tmp_path: Path) -> None:
+    story.go(FakeMachine(UNKNOWN), 1)
+    run = story.folder.runs / story.soak.entries[0].run
+    (run / SUMS).write_text('{"files": {}, "size_bytes": {}}')
+    prune(run)
+    assert story.whole() == 0
+    assert (run / SUMS).read_text() == '{"files": {}, "size_bytes": {}}'
+    prune(tmp_path / "gone")
+
+
+def test_the_page_says_that_a_soak_ended_before_its_time_and_that_builds_changed(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "commit_here", lambda: "one")
+    machine = FakeMachine()
+    story.go(machine, 1)
+    monkeypatch.setattr(running, "commit_here", lambda: "another")
+    story.go(machine, 2)
+    machine.free = 0
+    story.go(machine, 3)
+    write_page(story.folder, SETTINGS, story.soak.entries)
+    page = story.folder.page.read_text("utf-8")
+    assert ">unknown</span>" in page
+    assert "hours were over: 0.0 GiB are free on the disk." in page
+    assert "Several builds ran its plans, in this order: one, another." in page
 
 
 @pytest.mark.parametrize(
