@@ -43,7 +43,9 @@ def check_java() -> str:
         NoSpark: Spark is not installed, but its client alone.
     """
     if find_spec("pyspark.core") is None:
-        raise NoSpark("Spark is not installed: `make setup-pipeline`, or highwater[pipeline]")
+        raise NoSpark(
+            "Spark is not installed: `make setup-pipeline`, or the wheel's extra pipeline"
+        )
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if found is None or not Path(found).exists():

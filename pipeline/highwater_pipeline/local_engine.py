@@ -51,7 +51,7 @@ def lacks_local_engine() -> str | None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if not missing:
         return None
-    return f"the local engine needs {', '.join(missing)}: install highwater[pipeline-local]"
+    return f"the local engine needs {', '.join(missing)}: install the wheel's extra pipeline-local"
 
 
 @contextmanager

@@ -17,7 +17,7 @@ REPLICATION = "replication"
 Other = Annotated[
     str,
     typer.Argument(
-        help="Another node, or `any`. Without it the node is cut off from everyone, on all planes.",
+        help="Another node, `any` or `zookeeper`. Without it NODE is cut off from everyone.",
         autocompletion=nodes_up,
     ),
 ]

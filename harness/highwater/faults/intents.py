@@ -31,6 +31,10 @@ class IntentLog:
         self._lock = threading.Lock()
         self._last = _last_number(whole)
 
+    def now_ns(self) -> int:
+        """Return the run's time."""
+        return self._now_ns()
+
     def begin(self, fault: Fault) -> int:
         """Write that the fault is intended, and return its number: the next one of the file."""
         with self._lock:

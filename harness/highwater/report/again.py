@@ -128,6 +128,6 @@ def _from_here(folder: Path) -> str:
     """Return the folder's path below the current folder, as it is read on another machine too."""
     try:
         below = folder.absolute().relative_to(Path.cwd())
-    except ValueError:
+    except (ValueError, OSError):  # it is not below; or the current folder is gone
         return text_of(folder)
     return text_of(below)

@@ -40,9 +40,9 @@ class FaultSpan:
     end_ns: int | None
 
     @property
-    def kind(self) -> str:
-        """The fault's kind, as plans name it; "" of one that this version does not know."""
-        return "" if self.fault is None else f.fault_name(self.fault)
+    def label(self) -> str:
+        """The fault's kind, as plans name it."""
+        return self.text[:20] if self.fault is None else f.fault_name(self.fault)
 
     @property
     def deed(self) -> str:

@@ -40,7 +40,6 @@ class ToldRun:
     told: Explained | None
     """None without findings, and of a run that is in the table alone."""
     again: Again | None = None
-    """None of a run that is in the table alone."""
     test: str = ""
     """Its test, "" without one."""
     has_page: bool = False
@@ -49,10 +48,8 @@ class ToldRun:
 def judged(folder: Path, *, is_told: bool) -> ToldRun:
     """Judge the run of the folder; with is_told, explain its first finding, if it has one."""
     test, has_page = name_of_test(folder), (folder / PAGE).is_file()
-    if is_told:
-        verdict, told = judge_and_explain(folder)
-        return ToldRun(folder, verdict, told, again_of(folder), test, has_page)
-    return ToldRun(folder, judge_run(folder), None, test=test, has_page=has_page)
+    verdict, told = judge_and_explain(folder) if is_told else (judge_run(folder), None)
+    return ToldRun(folder, verdict, told, again_of(folder), test, has_page)
 
 
 def summary_of(runs: Sequence[ToldRun]) -> str:
@@ -68,9 +65,11 @@ def summary_of(runs: Sequence[ToldRun]) -> str:
     not_told = sum(bool(run.verdict.findings) for run in runs) - len(told)
     if not_told:
         lines += ["", f"{not_told} more failed runs are in the table alone."]
-    unknown = [run for run in runs if run.verdict.outcome is Outcome.UNKNOWN and run.again]
+    unknown = [run for run in runs if run.verdict.outcome is Outcome.UNKNOWN]
     for run in unknown[:MOST_TOLD]:
         lines += ["", *_reasons_of(run)]
+    if len(unknown) > MOST_TOLD:
+        lines += ["", f"{len(unknown) - MOST_TOLD} more unknown runs are in the table alone."]
     return "\n".join(lines) + "\n"
 
 
@@ -104,7 +103,7 @@ def _story_of(run: ToldRun, told: Explained) -> Iterator[str]:
         if row.number in told.finding.rows:
             yield f"A historical bug: {row.title} ({', '.join(row.ids)})."
             yield ""
-    yield from _ways_of(run, command_to_explain(run.folder))
+    yield from _ways_of(run, run.again.explain if run.again else command_to_explain(run.folder))
     story = list(told.story.lines())
     yield "<details><summary>What happened (the run's time in ms)</summary>"
     yield ""

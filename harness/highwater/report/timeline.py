@@ -24,7 +24,7 @@ MOST_PARTITIONS = 12
 MOST_LAGS = 3
 MOST_ERRORS = 3
 """Of a bin, in words."""
-NO_ANSWER = "without an answer"
+NO_ANSWER = "without a word why"
 _BIN_S = 0.1
 MOST_LAG = 2**53
 """Beyond it JavaScript has no whole numbers."""

@@ -32,14 +32,14 @@ _LEFT, _RIGHT = 110, 20
 _GREY = "#8a8f98"
 _STATES = {
     "down": "#d55e00",
-    "frozen": "#cc79a7",
-    "cut off": "#009e73",
+    "frozen": "#f0e442",
+    "cut off": "#000000",
     "up": "#a9c4dc",
     "leads": "#0072b2",
     "active": "#0072b2",
 }
 _SILENT_BY: Mapping[type[f.Fault], str] = {f.Pause: "frozen", f.Isolate: "cut off"}
-_FAULT = "#f0e442"
+_FAULT = "#ffffff"
 _VIOLATION = "#c00040"
 _KEY = (
     (_STATES["leads"], "leads, or is the active controller"),
@@ -214,24 +214,27 @@ def _of_fault(fault: FaultSpan, run_end_s: float) -> Span:
     end_s = run_end_s if fault.end_ns is None else fault.end_ns / 1e9
     lane = OTHER_FAULTS if fault.node is None else node_name(NodeId(fault.node))
     text = f"{fault.text}: {fault.proof}" if fault.proof else fault.text
-    return Span(lane, begin_s, max(end_s, begin_s + 0.02), "fault", text[:400], fault.kind)
+    return Span(lane, begin_s, max(end_s, begin_s + 0.02), "fault", text[:400], fault.label)
 
 
 def _silenced(span: Span, faults: Iterable[FaultSpan]) -> Span:
     """Return the span of a node that does not answer with the fault that silences it, if one does.
 
-    A node that a fault of another kind ended meanwhile stays one that does not answer.
+    The last one that began counts: a frozen node that was killed then does not answer.
     """
     if span.kind != "down":
         return span
     middle_ns = (span.begin_s + span.end_s) / 2 * 1e9
-    for each in faults:
-        kind = _SILENT_BY.get(type(each.fault)) if each.fault is not None else None
-        is_its = each.node is not None and node_name(NodeId(each.node)) == span.lane
-        ends_ns = inf if each.end_ns is None else each.end_ns
-        if kind and is_its and each.begin_ns <= middle_ns <= ends_ns:
-            return replace(span, kind=kind, text=f"{span.lane} is {kind}")
-    return span
+    acting = [
+        each
+        for each in faults
+        if each.node is not None
+        and node_name(NodeId(each.node)) == span.lane
+        and each.begin_ns <= middle_ns <= (inf if each.end_ns is None else each.end_ns)
+    ]
+    last = max(acting, key=lambda each: each.begin_ns, default=None)
+    kind = None if last is None or last.fault is None else _SILENT_BY.get(type(last.fault))
+    return span if kind is None else replace(span, kind=kind, text=f"{span.lane} is {kind}")
 
 
 def _lacks_one(spans: Iterable[Span]) -> bool:

@@ -42,12 +42,15 @@ def report_run(
     first: the partitions that the page shows before others.
 
     Raises:
-        HarnessError: the folder is no run's.
+        HarnessError: the folder is no run's, or one of the partitions is not in it.
         OSError: the folder, or the trace's, cannot be written to.
     """
     if not is_run(path):
         raise HarnessError(f"{path} is no run's folder: nothing is written there")
     evidence = read_evidence(path)
+    led = {at for look in evidence.looks for at in leaderships(look)}
+    if strangers := [str(at) for at in first if at not in led]:
+        raise HarnessError(f"{path}: nobody led {', '.join(strangers)} in this run")
     verdict = judge_evidence(evidence)
     gaps = write_pages(RunFolder.existing(path), evidence, verdict, first)
     if trace is not None:

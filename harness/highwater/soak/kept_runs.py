@@ -18,7 +18,7 @@ def runs_in(folder: Path) -> list[Path]:
     """Return the folders of runs in the folder; the folder itself where none is in it.
 
     Of runs/: its runs by name, without `latest`, which is a link, then those of its soaks. Of a
-    soak: the runs that did not pass, by plan; of those that passed only tables and sums are kept.
+    soak: the runs that did not pass, by plan, where they are whole.
     """
     if is_run(folder):
         return [folder]
@@ -40,11 +40,12 @@ def _runs_below(folder: Path) -> Iterator[Path]:
 def _of_soak(folder: Path) -> Iterator[Path]:
     from highwater.soak.folder import SoakFolder  # the nodes' code, which draws plans, loads slowly
     from highwater.soak.ledger import read_entries
+    from highwater.soak.pruning import is_whole
 
     soak = SoakFolder(folder)
     entries, _ = read_entries(soak.ledger)
     for entry in entries:
-        if entry.outcome is not Outcome.PASS and entry.run and (soak.runs / entry.run).is_dir():
+        if entry.outcome is not Outcome.PASS and entry.run and is_whole(soak.runs / entry.run):
             yield soak.runs / entry.run
 
 

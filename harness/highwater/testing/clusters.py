@@ -63,7 +63,7 @@ def running_cluster(
     wanted = _wanted(request)
     folder = runs_root() / new_run_id("test")
     with (
-        place_for_cluster(),
+        place_for_cluster(is_worker=hasattr(request.config, "workerinput")),
         JudgedCluster(
             wanted.topology,
             folder,

@@ -20,6 +20,8 @@ WITHIN_S = 3_600.0
 """How long a test waits for its place: as long as others' tests may take."""
 _POLL_S = 0.1
 
+_had_one = False
+"""Whether this process had a place before: then others, who look now and then, come first."""
 _held: list[socket.socket] = []
 """This process's place. All of its clusters share it, so that none waits for another of them."""
 _clusters = 0
@@ -43,19 +45,27 @@ def places(environment: dict[str, str], cores: int) -> int:
 
 @contextmanager
 def place_for_cluster(
-    within_s: float = WITHIN_S, sleep: Callable[[float], None] = time.sleep
+    within_s: float = WITHIN_S,
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    is_worker: bool = True,
 ) -> Iterator[None]:
     """Wait for a place, and hold it for the block; a process that has one waits for no other.
 
     It is free again when its process ends, however it ends.
 
+    is_worker: of pytest-xdist; a pytest that one of its tests starts waits for no place.
+
     Raises:
         HarnessError: there was no place in time.
     """
-    global _clusters
-    most = places({**os.environ}, cores_of_engine())
+    global _clusters, _had_one
+    most = places({**os.environ}, cores_of_engine()) if is_worker else 0
     if most and not _held:
+        if _had_one:
+            sleep(2 * _POLL_S)
         _held.append(_await_place(most, within_s, sleep))
+        _had_one = True
     _clusters += 1
     try:
         yield

@@ -54,7 +54,12 @@ def run_plan_of(item: pytest.Item, chosen: Plan | Path | None) -> PlanResult:
         return folder
 
     on_containers = world is WorldName.DOCKER
-    with place_for_cluster() if on_containers else nullcontext(), Screen() as screen:
+    with (
+        place_for_cluster(is_worker=hasattr(item.config, "workerinput"))
+        if on_containers
+        else nullcontext(),
+        Screen() as screen,
+    ):
         keeps = bool(item.config.getoption(asked.KEEP))
         result = run_in(world, plan, make_folder, screen, client, keeps_failed=keeps)
     text = say_verdict(item.nodeid, path, result.verdict)

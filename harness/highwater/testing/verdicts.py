@@ -34,7 +34,8 @@ def name_here(node: pytest.Item | pytest.Collector) -> str:
     Its node's own name is relative to pytest's root folder.
     """
     _, separator, inside = node.nodeid.partition("::")
-    return os.path.relpath(node.path) + separator + inside
+    called_in = node.config.invocation_params.dir  # the test may be in another folder by now
+    return os.path.relpath(node.path, called_in) + separator + inside
 
 
 def write_summary(reporter: pytest.TerminalReporter, workers: int) -> None:
@@ -66,11 +67,11 @@ def say_crowded(workers: int, cores: int, at_once: str = "") -> str:
     at_once: how many clusters the user lets be up at once, "" if he says nothing.
     """
     most = max(1, cores // CORES_PER_WORKER)
-    if not cores or workers <= most:
+    if not cores or workers <= most or at_once in map(str, range(1, most + 1)):
         return ""
     begin = f"{workers} workers on {cores} cores: a cluster wants {CORES_PER_WORKER}"
     if not at_once:
-        return f"{begin}, so {most} at a time was up; {AT_ONCE}={workers} lets more be up"
+        return f"{begin}, so {most} at a time could be up; {AT_ONCE}={workers} allows more"
     return (
         f"{begin}, and one without processor time loses its ZooKeeper sessions; pytest -n {most} "
         "has enough"

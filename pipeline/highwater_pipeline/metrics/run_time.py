@@ -54,7 +54,7 @@ def proven_faults(tables: Tables) -> DataFrame:
 
 
 def with_fault_before(frame: DataFrame, at_ns: str, tables: Tables) -> DataFrame:
-    """Return the frame with the last fault proven up to at_ns: fault, fault_number, fault_ns.
+    """Return the frame with the last proven fault that acted by at_ns, its number and time.
 
     They are null if there was none. The last fault is not certainly the cause. A run has few
     faults, so they are gathered in one array a run.

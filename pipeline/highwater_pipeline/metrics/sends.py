@@ -89,7 +89,7 @@ def outages(tables: Tables, longer_than_ms: int = OUTAGE_MS) -> DataFrame:
         run_id, topic, partition.
         from_ns, to_ns: in the run's time.
         outage_ms.
-        fault, fault_number, fault_ns: of the last fault proven before the outage's end.
+        fault, fault_number, fault_ns: of the last proven fault that acted before the outage's end.
     Sort key: run_id, topic, partition, from_ns.
     """
     sends = tables[OPERATIONS].where("function = 'send'").select(*PARTITION, "type", "time_ns")

@@ -213,7 +213,7 @@ def _of_failovers(analysis: Analysis) -> str:
     """Return the sentence that explains the medians, with the number of failovers without one."""
     how = (
         "Medians in milliseconds, with the interval that holds each with 95 % (from six failovers "
-        "on). The fault is the last that was proven before the new leader began."
+        "on). The fault is the last that acted before the new leader began."
     )
     changes = analysis.failovers
     without = sum(row["fault"] is None for row in changes.rows)

@@ -11,10 +11,11 @@ import pytest
 
 from highwater import pytest_plugin
 from highwater.errors import HarnessError
+from highwater.report.again import again_of
 from highwater.runs.plans.outcome import PlanResult
 from highwater.testing import asked, plans
 from highwater.testing.plans import plan_of, why_wrong
-from highwater.testing.verdicts import say_crowded
+from highwater.testing.verdicts import name_here, say_crowded
 from highwater_chaos.plan import Expected, Plan, encode_plan
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.verdict import Requirement, Verdict, judge
@@ -155,6 +156,24 @@ def test_the_verdict_must_be_what_the_test_allows_or_else_what_the_plan_expects(
     assert why_wrong(expected, verdict, verdict_in) == wrong
 
 
+def test_a_test_is_named_as_it_is_typed_where_pytest_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the test changed the current folder, which then may be gone."""
+    params = SimpleNamespace(dir=tmp_path / "project" / "sub")
+    node: Any = SimpleNamespace(
+        nodeid="tests/test_it.py::test_it[a b]",
+        path=tmp_path / "project" / "tests" / "test_it.py",
+        config=SimpleNamespace(invocation_params=params),
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    elsewhere.rmdir()
+    assert name_here(node) == "../tests/test_it.py::test_it[a b]"
+    assert again_of(tmp_path).folder == str(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("workers", "cores", "most"),
     [(0, 1, None), (1, 1, None), (2, 4, None), (2, 2, 1), (3, 4, 2), (8, 5, 2), (8, 0, None)],
@@ -164,8 +183,9 @@ def test_more_workers_than_half_the_cores_are_warned_of(
 ) -> None:
     said = say_crowded(workers, cores, at_once=str(workers))
     assert said.endswith(f"pytest -n {most} has enough") if most else said == ""
+    assert not most or say_crowded(workers, cores, at_once=str(most)) == "", "they take turns"
     said = say_crowded(workers, cores)
-    assert f"so {most} at a time was up" in said if most else said == ""
+    assert f"so {most} at a time could be up" in said if most else said == ""
 
 
 @pytest.mark.parametrize(

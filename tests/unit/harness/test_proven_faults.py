@@ -91,6 +91,18 @@ def test_a_fault_that_is_not_undone_fails_its_block_and_hides_no_other_error(
     log.close()
 
 
+def test_a_fault_by_hand_acts_from_its_begin_on(tmp_path: Path) -> None:
+    """Found: a clean stop takes seconds, and the leaders change within them."""
+    now_ns = [5]
+    path = tmp_path / "intent.jsonl"
+    log = IntentLog(path, lambda: now_ns[0])
+    with FaultsByHand(log).doing(0, f.Terminate("broker-0")):
+        now_ns[0] = 9
+    log.close()
+    (acting,) = (each for each in read_intents(path) if each.phase is Phase.ACTING)
+    assert (acting.acted_ns, acting.at_ns) == (5, 9)
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [

@@ -111,6 +111,7 @@ def test_an_unknown_run_is_told_with_all_that_makes_it_unknown() -> None:
 def test_unknown_runs_that_are_told_are_bounded() -> None:
     text = summary_of([unknown(f"u{number}") for number in range(3 * MOST_TOLD)])
     assert text.count("\n### ") == MOST_TOLD
+    assert f"{2 * MOST_TOLD} more unknown runs are in the table alone." in text
 
 
 def test_no_run_gives_a_headline() -> None:

@@ -134,7 +134,7 @@ def test_sends_without_an_answer_are_shown_with_their_errors() -> None:
     sends = Sends((), (refused, refused), (timed_out, never_ended))
     (last,) = [each for each in timeline_of(story(), sends, ()).bins if each.errors]
     assert (last.failed_per_s, last.unknown_per_s) == (pytest.approx(20), pytest.approx(20))
-    assert last.errors == "2 NOT_ENOUGH_REPLICAS, 1 REQUEST_TIMED_OUT, 1 without an answer"
+    assert last.errors == "2 NOT_ENOUGH_REPLICAS, 1 REQUEST_TIMED_OUT, 1 without a word why"
 
 
 def test_a_leader_whose_isr_lacks_a_replica_is_told_apart() -> None:
@@ -165,6 +165,17 @@ def test_a_node_that_does_not_answer_is_told_with_what_silences_it(
     assert f"broker-0 {kind}" in drawn.script
     others = {"is frozen", "is cut off", "does not answer"} - {kind}
     assert [each for each in others if f"broker-0 {each}" in drawn.script] == []
+
+
+def test_a_frozen_node_that_was_killed_then_does_not_answer() -> None:
+    """Simulated faults have no ends in the log."""
+    faults = [
+        FaultSpan(f.Pause("broker-0"), "freeze", 0, "", 1 * S, None),
+        FaultSpan(f.Kill("broker-0"), "kill", 0, "", 2 * S, None),
+    ]
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), faults, None)
+    assert "broker-0 does not answer" in drawn.script
+    assert "broker-0 is frozen" not in drawn.script
 
 
 def test_a_long_run_with_many_sends_and_partitions_is_bounded() -> None:

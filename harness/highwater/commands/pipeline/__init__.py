@@ -37,5 +37,5 @@ def check_extra() -> None:
     if missing:
         raise HarnessError(
             f"the pipeline needs {', '.join(missing)}: `make setup-pipeline`, or install "
-            "highwater[pipeline], or without Java highwater[pipeline-local]"
+            "the wheel's extra pipeline, or without Java its extra pipeline-local"
         )

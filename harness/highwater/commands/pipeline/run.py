@@ -24,7 +24,7 @@ def run(
         Engine,
         typer.Option(
             help="What runs the queries. auto: for small runs an engine in this process, which "
-            "needs no Java, where highwater[pipeline-local] is installed; Spark for others."
+            "needs no Java, where the extra pipeline-local is installed; Spark for others."
         ),
     ] = Engine.AUTO,
     master: Annotated[

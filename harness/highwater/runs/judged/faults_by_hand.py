@@ -54,8 +54,11 @@ class FaultsByHand:
             yield
             return
         number = self._intents.begin(fault)
+        begun_ns = self._intents.now_ns()
         yield
-        self._intents.write(number, Phase.ACTING, node=node, proof="the engine has done it")
+        acted_ago_ns = self._intents.now_ns() - begun_ns  # a clean stop takes seconds
+        done = "the engine has done it"
+        self._intents.write(number, Phase.ACTING, node=node, proof=done, acted_ago_ns=acted_ago_ns)
         with self._lock:
             self._acting[number] = node, fault
 

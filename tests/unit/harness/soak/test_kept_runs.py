@@ -25,7 +25,7 @@ def entry(number: int, outcome: Outcome, run: str) -> Entry:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Write runs/ with two runs, a link, and a soak of five plans of which three did not pass."""
+    """Write runs/ with two runs, a link, and a soak of four plans of which three did not pass."""
     folder = tmp_path / "runs"
     for name in ("test-b", "test-a", "soaks/night/runs/failed", "soaks/night/runs/passed"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
