@@ -32,7 +32,9 @@ def item_of(
     return SimpleNamespace(
         path=folder / "test_it.py",
         get_closest_marker=lambda name: marker,
-        config=SimpleNamespace(getoption=options.get),
+        config=SimpleNamespace(
+            getoption=options.get, invocation_params=SimpleNamespace(dir=folder)
+        ),
         session=SimpleNamespace(items=[*others, SimpleNamespace(fixturenames=("other",))]),
     )
 
