@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from highwater import quiet_http
 from highwater.commands.watch import newest
 from highwater.errors import HarnessError
 from highwater.faults.intents import IntentLog
@@ -23,6 +26,7 @@ from highwater.runs.stock.libraries import ClientKind
 from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry
 from highwater.soak.status import Doing, Status, write_status
+from highwater.waiting import eventually
 from highwater.watching import serving
 from highwater.watching.metrics import read_metrics
 from highwater.watching.screen import screen_of
@@ -254,6 +258,29 @@ def test_too_many_open_pages_are_refused(run: Path, monkeypatch: pytest.MonkeyPa
                 get(f"{address}events")
         with get(f"{address}view.json") as answer:
             assert answer.status == 200
+
+
+def test_a_reader_with_many_connections_takes_no_more_than_the_servers_room(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: a thousand idle ones took all descriptors of the soak that serves beside its work."""
+    monkeypatch.setattr(quiet_http, "MOST_AT_ONCE", 2)
+    with served("127.0.0.1", 0, run) as address, ExitStack() as opened:
+        place = "127.0.0.1", int(address.split(":")[2].strip("/"))
+        idle = [opened.enter_context(socket.create_connection(place)) for _ in range(2)]
+        refused = opened.enter_context(socket.create_connection(place, WITHIN_S))
+        assert refused.recv(1) == b"", "closed without an answer"
+        for each in idle:
+            each.close()
+        eventually(lambda: _answers(address), within=WITHIN_S, what="the page is served again")
+
+
+def _answers(address: str) -> bool:
+    try:
+        with get(f"{address}view.json") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def test_an_address_in_use_is_told(run: Path) -> None:
