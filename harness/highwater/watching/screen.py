@@ -18,6 +18,10 @@ def screen_of(view: View) -> RenderableType:
     if view.partitions:
         parts.append(_partitions(view))
     parts += [Text(f"acts: {fault}", style="bold") for fault in view.faults]
+    for finding in view.findings:
+        broken = ", ".join(finding.invariants)
+        parts.append(Text(f"plan {finding.plan} violated {broken}:", style="bold red"))
+        parts.append(Text(f"  {finding.command}", overflow="fold"))
     if view.last:
         parts.append(_plans(view))
     return Group(*parts)

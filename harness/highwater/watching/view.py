@@ -14,11 +14,13 @@ import msgspec
 from highwater.report.observation import active_controller
 from highwater.runs.chaos.acting import acting_faults
 from highwater.soak.folder import SoakFolder
+from highwater.soak.hooks import command_again
 from highwater.soak.ledger import Entry, read_entries
 from highwater.soak.status import Doing, Status, read_status
 from highwater_chaos.words import say_fault
 from highwater_checker.looks import Look, decode_looks, leaderships, replicas_of
 from highwater_checker.run_folder import names
+from highwater_checker.verdict import Outcome
 from highwater_core.ids import node_name
 from highwater_core.json_lines import DamagedLines
 
@@ -27,6 +29,7 @@ TAIL_BYTES = 1 << 20
 OVER_LOOKS = 20
 """Throughput is that between the last look and one so many before."""
 ENTRIES_SHOWN = 12
+FINDINGS_SHOWN = 10
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -55,10 +58,20 @@ class PartitionView(msgspec.Struct, frozen=True):
     replicas: tuple[ReplicaView, ...]
 
 
+class FindingView(msgspec.Struct, frozen=True):
+    """A plan of a soak that failed. command: runs it again."""
+
+    plan: int
+    began: str
+    invariants: tuple[str, ...]
+    command: str
+
+
 class View(msgspec.Struct, frozen=True):
     """One moment. time_s: of the run. records_per_s: appended by leaders. faults: that act now.
 
     soak: None where the folder is a run's. last: a soak's last plans, the newest first.
+    findings: the soak's newest ones, at most FINDINGS_SHOWN, the newest first.
     is_abandoned: its status says that it runs, and no process does: it was killed.
     """
 
@@ -70,6 +83,7 @@ class View(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     soak: Status | None = None
     last: tuple[Entry, ...] = ()
+    findings: tuple[FindingView, ...] = ()
     is_abandoned: bool = False
 
 
@@ -82,8 +96,21 @@ def read_view(folder: Path) -> View:
     entries, _ = read_entries(soak.ledger)
     view = view_of(soak.runs / status.run)
     last = tuple(reversed(entries[-ENTRIES_SHOWN:]))
-    is_abandoned = status.doing is Doing.RUNNING and not soak.is_locked()
-    return msgspec.structs.replace(view, soak=status, last=last, is_abandoned=is_abandoned)
+    return msgspec.structs.replace(
+        view,
+        soak=status,
+        last=last,
+        findings=_findings(folder, entries),
+        is_abandoned=status.doing is Doing.RUNNING and not soak.is_locked(),
+    )
+
+
+def _findings(soak: Path, entries: Sequence[Entry]) -> tuple[FindingView, ...]:
+    failed = [entry for entry in reversed(entries) if entry.outcome is Outcome.FAIL]
+    return tuple(
+        FindingView(entry.number, entry.began, entry.invariants, command_again(soak, entry))
+        for entry in failed[:FINDINGS_SHOWN]
+    )
 
 
 def view_of(run: Path) -> View:

@@ -181,6 +181,10 @@ def test_a_soaks_view_has_its_present_run_and_its_last_plans(run: Path) -> None:
     text = say(view)
     assert "1 fail" in text
     assert "leak: broker 0" in text
+    (finding,) = view.findings
+    command = f"highwater run {run.parent}/soak/plans/00002.json --world docker --client own"
+    assert (finding.plan, finding.invariants, finding.command) == (2, ("I1",), command)
+    assert "plan 2 violated I1:" in text
     assert "not answering: controller-1001" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
