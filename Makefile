@@ -23,6 +23,8 @@ SCHEDULES ?= 50
 FRESH_SCHEDULES ?= 50
 FRESH_SEED ?= $(shell printf '1%08d' 0x$$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0))
 FULL_SCHEDULES ?= 1000
+# A file that keeps which tests passed: a run of test-full that was ended goes on behind them.
+GO_ON ?=
 HOSTILE_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
 FUZZ_ARGS ?=
@@ -113,7 +115,7 @@ test-full: ## Likewise, with the full matrix in containers and more schedules.
 	@$(MAKE) --no-print-directory -j3 lint images setup-pipeline
 	HIGHWATER_REQUIRE_DOCKER=1 HIGHWATER_SCHEDULES=$(FULL_SCHEDULES) \
 	  HIGHWATER_FRESH_SCHEDULES=$(FULL_SCHEDULES) HIGHWATER_FRESH_SEED=$(FRESH_SEED) \
-	  $(BIN)/pytest $(WORKERS) --full $(PYTEST_ARGS)
+	  $(BIN)/pytest $(WORKERS) --full $(if $(GO_ON),--go-on $(GO_ON)) $(PYTEST_ARGS)
 
 OLDEST := .venv-oldest/bin/python
 

@@ -6,11 +6,14 @@ import gc
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from highwater.checkout import commit_here
+from tests.going_on import OtherCommit, PassedTests
 from tests.in_turn import left_to_the_next
 
 pytest.register_assert_rewrite("tests.clients", "tests.plans", "tests.support")
@@ -29,19 +32,32 @@ _SPARKS_TESTS = "tests/pipeline/"
 _BUGS_TESTS = "tests/integration/test_bugs_in_containers.py"
 
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_PASSED = pytest.StashKey[PassedTests]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the tests marked full")
+    parser.addoption("--go-on", type=Path, metavar="FILE", help="leave out what FILE says passed")
     parser.addoption("--rewrite", action="store_true", help="write the stories of bugs anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """A commit passes today and tomorrow alike; the full matrix looks for new examples."""
     settings.load_profile("explores" if config.getoption("--full") else "same every time")
+    if path := config.getoption("--go-on"):
+        try:
+            passed = config.stash[_PASSED] = PassedTests(path, commit_here())
+        except OtherCommit as error:
+            raise pytest.UsageError(str(error)) from None
+        if not _IS_WORKER:
+            config.pluginmanager.register(passed)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _PASSED in config.stash:
+        passed = config.stash[_PASSED].nodeids
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+        items[:] = [item for item in items if item.nodeid not in passed]
     if config.getoption("--full"):
         return
     left_out = {item.nodeid for item in items if item.get_closest_marker("full")}
