@@ -33,7 +33,7 @@ class FakeCluster:
     def start(self):
         self.folder.mkdir(parents=True)
 
-    def judge(self):
+    def judge(self, accepted):
         raise HarnessError("nothing to judge")
 
 cluster.JudgedCluster = FakeCluster

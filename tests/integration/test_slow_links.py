@@ -60,9 +60,12 @@ def quickest_ms(cluster: Cluster) -> float:
         "print(1000 * min(took() for _ in range(5)))\n"
     )
     container = cluster.engine.containers.get(cluster.container_name(0))
-    code, said = container.exec_run(["python", "-c", program])
-    assert code == 0, said
-    return float(said)
+    for _ in range(5):  # the engine of a busy machine may lose a short program's output
+        code, said = container.exec_run(["python", "-c", program])
+        assert code == 0, said
+        if said:
+            return float(said)
+    raise AssertionError("the program printed nothing, five times")
 
 
 def problems_with(text: str, cluster: Cluster) -> str:
