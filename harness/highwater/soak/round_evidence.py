@@ -171,7 +171,7 @@ class RoundEvidence:
         """Remove from the nodes the parts and traces of past starts that were copied."""
         for node, files in self._copied.items():
             if files:
-                run_in_node(self._cluster, node, ["rm", "-f", "--", *files])
+                run_in_node(self._cluster, node, ["rm", "-f", "--", *files], prints=False)
         self._copied = {}
 
     def _copy_node(self, node: int, folder: Path, whole: Path) -> None:
@@ -209,9 +209,10 @@ class RoundEvidence:
         raise NotCopied(f"the logs of broker {broker} changed while they were copied")
 
     def _logs_of(self, broker: int) -> list[str]:
-        """Return the broker's segments, with their sizes and times."""
-        told = ["-printf", "%P %s %T@\\n"]
-        words = ["find", DISK_FOLDER, "-ignore_readdir_race", "-type", "f", "-name", "*.log", *told]
+        """Return the broker's segments, with their sizes and times, and a line of the folder."""
+        folder = ["-path", DISK_FOLDER, "-printf", ".\\n"]
+        logs = ["-type", "f", "-name", "*.log", "-printf", "%P %s %T@\\n"]
+        words = ["find", DISK_FOLDER, "-ignore_readdir_race", *folder, "-o", *logs]
         return sorted(run_in_node(self._cluster, broker, words).splitlines())
 
 
