@@ -30,8 +30,11 @@ def commit_here() -> str:
 
 
 def version_here() -> str:
-    """Return the version of the installed package."""
-    return metadata.version("highwater")
+    """Return the version of the installed package, "" where its sources run without one."""
+    try:
+        return metadata.version("highwater")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def commit_of(root: Path) -> str:

@@ -36,34 +36,32 @@ def test_a_stranger_installs_and_runs_it_as_its_readme_says(tmp_path: Path) -> N
     ours = ("PYTHON", "PYTEST", "VIRTUAL_ENV")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     environment |= {"HIGHWATER_REQUIRE_DOCKER": "1", "PATH": f"{_PYTHON}:{os.environ['PATH']}"}
-    for command in commands:
-        done = subprocess.run(
-            command.split(),
-            cwd=copied,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=WITHIN_S,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    assert "3 passed" in done.stdout
+    said = [printed_by(command.split(), copied, environment) for command in commands]
+    assert "3 passed" in said[-1]
 
 
 @pytest.mark.docker
 def test_its_tests_pass_and_its_clusters_are_judged(tmp_path: Path) -> None:
     installed = installed_wheel(tmp_path)
     copied = shutil.copytree(project_root() / EXAMPLE, tmp_path / "orders")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environment = environment_with(installed) | {"HIGHWATER_REQUIRE_DOCKER": "1"}
+    said = printed_by(command, copied, environment)
+    assert "3 passed" in said
+    verdicts = [line for line in said.splitlines() if f": pass, {copied}/runs/test-" in line]
+    assert len(verdicts) == 3, said
+
+
+def printed_by(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """Return what the command printed to stdout; it must have succeeded."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=copied,
-        env=environment_with(installed) | {"HIGHWATER_REQUIRE_DOCKER": "1"},
+        command,
+        cwd=folder,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=WITHIN_S,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert "3 passed" in done.stdout
-    verdicts = [line for line in done.stdout.splitlines() if f": pass, {copied}/runs/test-" in line]
-    assert len(verdicts) == 3, done.stdout
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

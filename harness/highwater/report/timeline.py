@@ -24,7 +24,7 @@ MOST_PARTITIONS = 12
 MOST_LAGS = 3
 MOST_ERRORS = 3
 """Of a bin, in words."""
-NO_ANSWER = "without a word why"
+NO_ERROR = "without an error's name"
 _BIN_S = 0.1
 MOST_LAG = 2**53
 """Beyond it JavaScript has no whole numbers."""
@@ -344,7 +344,7 @@ def _bins(sends: Sends, end_s: float) -> Iterator[Bin]:
         for event in events:
             at = _bin_at(event.time_ns, width_s, count)
             counts[at] += 1
-            errors[at][event.error or NO_ANSWER] += 1
+            errors[at][event.error or NO_ERROR] += 1
     for number, own in enumerate(latencies):
         own.sort()
         yield Bin(

@@ -33,7 +33,7 @@ _GREY = "#8a8f98"
 _STATES = {
     "down": "#d55e00",
     "frozen": "#f0e442",
-    "cut off": "#000000",
+    "cut off": _GREY,
     "up": "#a9c4dc",
     "leads": "#0072b2",
     "active": "#0072b2",

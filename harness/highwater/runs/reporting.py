@@ -48,14 +48,17 @@ def report_run(
     if not is_run(path):
         raise HarnessError(f"{path} is no run's folder: nothing is written there")
     evidence = read_evidence(path)
-    led = {at for look in evidence.looks for at in leaderships(look)}
-    if strangers := [str(at) for at in first if at not in led]:
+    if strangers := [str(at) for at in first if not _is_led(at, evidence)]:
         raise HarnessError(f"{path}: nobody led {', '.join(strangers)} in this run")
     verdict = judge_evidence(evidence)
     gaps = write_pages(RunFolder.existing(path), evidence, verdict, first)
     if trace is not None:
         trace.write_bytes(trace_of(_traced_run(path, evidence, verdict, gaps)))
     return verdict
+
+
+def _is_led(at: TopicPartition, evidence: Evidence) -> bool:
+    return any(at in leaderships(look) for look in evidence.looks)
 
 
 def _traced_run(path: Path, evidence: Evidence, verdict: Verdict, gaps: Sequence[Gap]) -> TracedRun:

@@ -20,7 +20,7 @@ from highwater_checker.run_folder.documents import (
     TOPOLOGY,
     VERDICT,
     BadDocument,
-)  # fmt: skip
+)
 from highwater_checker.verdict import Outcome
 
 KEPT = tuple(each.name for each in (PLAN, VERDICT, STEPS, TOPOLOGY, BUILD, CLOCK))

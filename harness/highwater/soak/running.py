@@ -159,22 +159,24 @@ class Soak:
                 self._tell(entry)
 
     def _check_draws(self) -> None:
-        """Compare the newest plan's file with what this version draws in its place.
+        """Compare the file of the last plan that ended with what this version draws in its place.
 
         Raises:
             HarnessError: it is another plan, or cannot be read: two soaks would be one.
         """
-        newest = max(self._folder.plans.glob("*.json"), default=None)
-        if newest is None:
+        if not self.entries:
             return
-        drawn = draw(self._settings, int(newest.stem))
+        number = self.entries[-1].number
+        path = self._folder.plan_path(number)
         try:
-            is_same = decode_plan(newest.read_bytes()) == drawn.plan
+            is_same = decode_plan(path.read_bytes()) == draw(self._settings, number).plan
+        except FileNotFoundError:
+            return
         except BadPlan:
             is_same = False
         if not is_same:
             raise HarnessError(
-                f"{newest} is another plan than this version draws: take another --name"
+                f"{path} is another plan than this version draws: take another --name"
             )
 
     def _run_and_clean_up(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,3 +62,13 @@ def test_of_one_build_nothing_is_added(tmp_path: Path) -> None:
     build = write_build(folder)
     write_mixed_builds(folder, ran(broker0=["a", "a"], broker1=["a"]))
     assert BUILD.read(folder.path) == build
+
+
+def test_code_that_runs_without_its_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found: from sources on PYTHONPATH alone, each run ended with a traceback."""
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert version_here() == ""

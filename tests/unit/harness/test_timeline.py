@@ -134,7 +134,7 @@ def test_sends_without_an_answer_are_shown_with_their_errors() -> None:
     sends = Sends((), (refused, refused), (timed_out, never_ended))
     (last,) = [each for each in timeline_of(story(), sends, ()).bins if each.errors]
     assert (last.failed_per_s, last.unknown_per_s) == (pytest.approx(20), pytest.approx(20))
-    assert last.errors == "2 NOT_ENOUGH_REPLICAS, 1 REQUEST_TIMED_OUT, 1 without a word why"
+    assert last.errors == "2 NOT_ENOUGH_REPLICAS, 1 REQUEST_TIMED_OUT, 1 without an error's name"
 
 
 def test_a_leader_whose_isr_lacks_a_replica_is_told_apart() -> None:

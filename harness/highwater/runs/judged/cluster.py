@@ -165,7 +165,7 @@ class JudgedCluster(Cluster):
         """End the run: stop its nodes, copy their files into the folder, and judge it.
 
         Nodes that the test left down stay so. The run's pages are written where a test of the
-        cluster failed, or the verdict is none of the accepted ones.
+        cluster failed, the verdict is fail, or it is none of the accepted ones.
 
         Raises:
             HarnessError: the test removed its cluster, so that there is nothing to judge.
@@ -180,7 +180,8 @@ class JudgedCluster(Cluster):
         evidence = read_evidence(self.folder)
         verdict = judge_evidence(evidence)
         recording.folder.write(VERDICT, verdict)
-        if self.has_failed or verdict.outcome not in accepted:  # of others `highwater report` does
+        is_told = verdict.outcome is Outcome.FAIL or verdict.outcome not in accepted
+        if is_told or self.has_failed:  # of others `highwater report` writes them
             write_pages(recording.folder, evidence, verdict)
         return verdict
 
