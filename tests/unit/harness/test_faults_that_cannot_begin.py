@@ -41,7 +41,7 @@ class Quiet(in_containers._Run):
         self._plan = Plan(seed=1)
         self._folder = folder
         self._requirements = []
-        self._clock = RunClock(0)
+        self._clock = RunClock()
         self._cluster: Any = None
 
 

@@ -116,7 +116,8 @@ class Recording:
         final_look = self._observer.look_once()
         self.end()
         self.folder.write(FINAL_LOOK, final_look)
-        self.folder.write(REQUIREMENTS, requirements_of(ending))
+        kept_time = self._clock.kept_time()
+        self.folder.write(REQUIREMENTS, (*requirements_of(ending), kept_time))
         producers = [each.promised for each in self._producers]
         consumers = [each.promised for each in self._consumers]
         self.folder.write(PROMISES, promises_of(ending, producers, consumers))

@@ -401,7 +401,7 @@ class _Run:
         required = takeovers(
             self._plan, self._steps, self._looks, round(self._begin_s * 1e9), session_timeout_ms
         )
-        self._requirements += required
+        self._requirements += [*required, self._clock.kept_time()]
         folder.write(REQUIREMENTS, tuple(self._requirements))
         folder.write(FINAL_LOOK, self._final_look)
         folder.write(STEPS, tuple(done.outcome() for done in self._steps))
