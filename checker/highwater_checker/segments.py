@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from highwater_checker.compression import CannotUnpack, codec_of, unpacked
@@ -23,7 +23,7 @@ from highwater_core.numbers import INT64_MAX
 
 UNPACKED_OF_A_LOG_MAX_BYTES = 2 * 1024 * 1024 * 1024
 """Most bytes that the records of a log's compressed batches may take together in memory."""
-_RECORD_BYTES = 100
+RECORD_BYTES = 100
 """What a record takes in memory beside its key and value."""
 _LENGTH = struct.Struct(">qi")
 
@@ -43,23 +43,30 @@ class UnreadableRecords(Exception):
     """A valid batch's records cannot be decoded: brokers do not decode them."""
 
 
+Record = tuple[int, bytes | None, bytes | None]
+"""Its offset, key and value."""
 _UNDECODABLE = (CorruptRecordError, ValueError, TypeError, struct.error)
 """kafka-python's exceptions, the last two of a control record's key, and CannotUnpack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One record batch as it is on disk; offsets in [base_offset, next_offset)."""
+    """One record batch as it is on disk; offsets in [base_offset, next_offset).
+
+    decoded: its records, where they were read before and found to be whole.
+    """
 
     base_offset: int
     next_offset: int
     leader_epoch: int
     data: bytes
+    decoded: tuple[Record, ...] | None = field(default=None, compare=False, repr=False)
 
-    def records(
-        self, *, at_every_offset: bool = False
-    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+    def records(self, *, at_every_offset: bool = False) -> Iterator[Record]:
         """Yield (offset, key, value) of each record; otherwise like whole_records."""
+        if self.decoded is not None:
+            yield from self.decoded
+            return
         for record in self.whole_records(at_every_offset=at_every_offset):
             yield record.offset, record.key, record.value
 
@@ -162,16 +169,38 @@ def records_in(
         UnreadableRecords: see Batch.whole_records; or its compressed batches take more than
             UNPACKED_OF_A_LOG_MAX_BYTES.
     """
-    unpacked_bytes = 0
-    for batch in batches:
-        is_compressed = batch.is_compressed
-        for offset, key, value in batch.records(at_every_offset=not is_compacted):
-            if is_compressed:
-                unpacked_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
-                if unpacked_bytes > UNPACKED_OF_A_LOG_MAX_BYTES:
-                    most = UNPACKED_OF_A_LOG_MAX_BYTES
-                    raise UnreadableRecords(f"{batch}: the log's records take over {most} bytes")
+    for batch, records in records_by_batch(batches, is_compacted=is_compacted):
+        for offset, key, value in records:
             yield batch, offset, key, value
+
+
+def records_by_batch(
+    batches: Iterable[Batch], *, is_compacted: bool
+) -> Iterator[tuple[Batch, Iterator[Record]]]:
+    """Yield each batch of a log with its records, which are to be read before the next batch.
+
+    The records raise what records_in raises.
+    """
+    unpacked_bytes = 0
+
+    def counted(batch: Batch) -> Iterator[Record]:
+        nonlocal unpacked_bytes
+        for record in batch.records(at_every_offset=not is_compacted):
+            unpacked_bytes += size_bytes(record)
+            if unpacked_bytes > UNPACKED_OF_A_LOG_MAX_BYTES:
+                most = UNPACKED_OF_A_LOG_MAX_BYTES
+                raise UnreadableRecords(f"{batch}: the log's records take over {most} bytes")
+            yield record
+
+    for batch in batches:
+        is_plain = not batch.is_compressed
+        yield batch, batch.records(at_every_offset=not is_compacted) if is_plain else counted(batch)
+
+
+def size_bytes(record: Record) -> int:
+    """Return about how much memory a record takes."""
+    _, key, value = record
+    return RECORD_BYTES + len(key or b"") + len(value or b"")
 
 
 def batches_in(

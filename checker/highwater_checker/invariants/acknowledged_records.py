@@ -27,16 +27,16 @@ def check_acknowledged_records(
     """
     findings: list[Finding] = []
     examined = 0
+    of_partition: dict[tuple[str, int], list[Acknowledged]] = {}
     replica_list = list(replicas)
     held = {(replica.topic, replica.partition) for replica in replica_list}
     for ack in acknowledged:
+        of_partition.setdefault((ack.topic, ack.partition), []).append(ack)
         if (ack.topic, ack.partition) not in held:
             findings.append(_finding(ack, Wording.UNREAD.filled(value=ack.value)))
     for replica in replica_list:
         values, newest = values_by_offset(replica), newest_of_keys([replica])
-        for ack in acknowledged:
-            if (ack.topic, ack.partition) != (replica.topic, replica.partition):
-                continue
+        for ack in of_partition.get((replica.topic, replica.partition), ()):
             if not replica.must_hold(ack.offset):
                 continue
             examined += 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from highwater_checker.compaction import Newest, is_succeeded, newest_of_keys
+from highwater_checker.contents import values_by_offset
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, HistoryEvent, OperationType
 from highwater_checker.lives_of_records import ONLY, UNKNOWN_LIFE, LifeOfRecord
@@ -43,13 +44,9 @@ def check_reads(
     reads = _reads_of(history, life_of)
     findings = list(reads.findings)
     for replica in replicas:
-        held = {
-            (replica.topic, replica.partition, offset): (value or b"").decode("utf-8", "replace")
-            for batch in replica.batches
-            for offset, _, value in batch.records()
-        }
         newest = newest_of_keys([replica])
-        findings.extend(_differences(replica, reads.lasting, held, newest))
+        read = reads.lasting.get((replica.topic, replica.partition), {})
+        findings.extend(_differences(replica, read, newest))
         if to_the_end and of_topic in (None, replica.topic):
             findings.extend(_unread(replica, reads, newest))
     return CheckResult(CHECK, len(reads.places), tuple(findings))
@@ -60,12 +57,12 @@ class _Reads:
     """The records that one consumer read.
 
     places: of every read.
-    lasting: the first read of each place, in the life that goes on.
+    lasting: of each partition the first read of each offset, in the life that goes on.
     findings: of reads that contradict an earlier read, or their own answer's high watermark.
     """
 
     places: set[Place] = field(default_factory=set)
-    lasting: dict[Place, HistoryEvent] = field(default_factory=dict)
+    lasting: dict[tuple[str, int], dict[int, HistoryEvent]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -84,7 +81,8 @@ def _reads_of(
             what = Wording.READ_TWICE.filled(first_value=first, value=value)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
         if not life.is_over:
-            reads.lasting.setdefault(place, event)
+            own = reads.lasting.setdefault((event.topic, event.partition), {})
+            own.setdefault(event.offset, event)
         if 0 <= event.high_watermark <= event.offset:
             what = Wording.READ_UNCOMMITTED.filled(value=value, high_watermark=event.high_watermark)
             reads.findings.append(_finding("I9", place, what, operation=event.operation))
@@ -92,21 +90,21 @@ def _reads_of(
 
 
 def _differences(
-    replica: ReplicaLog,
-    read: dict[Place, HistoryEvent],
-    held: dict[Place, str],
-    newest: Newest,
+    replica: ReplicaLog, read: dict[int, HistoryEvent], newest: Newest
 ) -> Iterable[Finding]:
-    for place, event in read.items():
-        is_of_replica = place[:2] == (replica.topic, replica.partition)
-        if place not in held and is_succeeded(event.key.encode(), place[2], newest):
+    """Yield the records of the replica's partition that were read and are not there.
+
+    read: the reads by offset.
+    """
+    held = values_by_offset(replica) if read else {}
+    for offset, event in read.items():
+        if offset not in held and is_succeeded(event.key.encode(), offset, newest):
             continue
-        is_required = is_of_replica and replica.must_hold(place[2])
-        if is_required and held.get(place) != event.value:
+        if replica.must_hold(offset) and held.get(offset) != event.value:
             what = Wording.READ_AND_GONE.filled(
-                value=event.value, broker=replica.broker_id, held=held.get(place)
+                value=event.value, broker=replica.broker_id, held=held.get(offset)
             )
-            yield _finding("I9", place, what, replica.broker_id, event.operation)
+            yield _finding("I9", _place(event), what, replica.broker_id, event.operation)
 
 
 def _unread(replica: ReplicaLog, reads: _Reads, newest: Newest) -> Iterable[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from highwater_checker.decoding import Decoding
 from highwater_checker.finding import Finding
 from highwater_checker.looks import Look, leaderships, replicas_of
 from highwater_checker.run_folder.documents import Promises
@@ -17,7 +18,6 @@ from highwater_checker.segments import (
     ReplicaLog,
     UnreadableRecords,
     read_batches,
-    records_in,
 )
 from highwater_checker.wording import Wording
 from highwater_core.ids import TopicPartition
@@ -116,14 +116,15 @@ def read_replica_logs(
     """
     compacted = compacted_topics(promises)
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
-    damage: list[Finding] = []
+    reader = _Reader(segments_folder, unread)
     missing: list[str] = []
     lagging: list[str] = []
     for at, asked in asked_replicas(final_look, promises).items():
         logs = []
+        is_compacted = at.topic in compacted
+        reader.decoding.begin_partition()
         for broker, replica in asked.hosted.items():
-            is_compacted = at.topic in compacted
-            batches = _batches_of(segments_folder, at, broker, is_compacted, damage, unread)
+            batches = reader.batches_of(at, broker, is_compacted=is_compacted)
             if batches is None:
                 continue
             logs.append(
@@ -141,34 +142,34 @@ def read_replica_logs(
         found[at] = tuple(logs)
         missing += missing_from(at, asked, {log.broker_id for log in logs})
         lagging += missing_from(at, asked, asked.isr)
-    return ReplicaLogs(found, tuple(damage), tuple(missing), tuple(lagging))
+    return ReplicaLogs(found, tuple(reader.damage), tuple(missing), tuple(lagging))
 
 
-def _batches_of(
-    segments_folder: Path,
-    at: TopicPartition,
-    broker: int,
-    is_compacted: bool,
-    damage: list[Finding],
-    unread: list[str],
-) -> tuple[Batch, ...] | None:
-    """Return the log's batches; None where its folder is missing or unreadable."""
-    folder = segments_folder / of_broker(broker) / str(at)
-    if not may_be_there(folder):
-        unread.append(f"{at} of broker {broker}: it has no folder")
+class _Reader:
+    """Reads logs, and collects those that cannot be read and those that are damaged."""
+
+    def __init__(self, segments_folder: Path, unread: list[str]) -> None:
+        self._folder = segments_folder
+        self._unread = unread
+        self.damage: list[Finding] = []
+        self.decoding = Decoding()
+
+    def batches_of(
+        self, at: TopicPartition, broker: int, *, is_compacted: bool
+    ) -> tuple[Batch, ...] | None:
+        """Return the log's batches; None where its folder is missing or unreadable."""
+        folder = self._folder / of_broker(broker) / str(at)
+        if not may_be_there(folder):
+            self._unread.append(f"{at} of broker {broker}: it has no folder")
+            return None
+        try:
+            batches = read_batches(folder, is_compacted=is_compacted)
+            return self.decoding.decoded(batches, is_compacted=is_compacted)
+        except UnreadableRecords as error:
+            self._unread.append(f"{at} of broker {broker}: {error}")
+        except OSError as error:
+            self._unread.append(f"{at} of broker {broker}: {error.strerror or error}")
+        except DamagedLog as error:
+            what = Wording.DAMAGED.filled(damage=error)
+            self.damage.append(Finding("I3", what, at.topic, at.partition, error.offset, broker))
         return None
-    try:
-        batches = read_batches(folder, is_compacted=is_compacted)
-        for _ in records_in(batches, is_compacted=is_compacted):
-            pass
-    except UnreadableRecords as error:
-        unread.append(f"{at} of broker {broker}: {error}")
-        return None
-    except OSError as error:
-        unread.append(f"{at} of broker {broker}: {error.strerror or error}")
-        return None
-    except DamagedLog as error:
-        what = Wording.DAMAGED.filled(damage=error)
-        damage.append(Finding("I3", what, at.topic, at.partition, error.offset, broker))
-        return None
-    return batches
