@@ -6,8 +6,10 @@
     @pytest.mark.highwater_plan("leader_killed.json")
     def test_of_a_plan(highwater_run): ...
 
-highwater_cluster is a test's own; highwater_module_cluster serves all tests of a module, its
-topology from `pytestmark`. highwater_zookeeper is one bare ZooKeeper server for the session.
+highwater_cluster is a test's own; highwater_class_cluster serves all tests of a class, with the
+class's marker, highwater_module_cluster those of a module, with that in `pytestmark`, and
+highwater_session_cluster all, with that of highwater_session_marker. highwater_zookeeper is one
+bare ZooKeeper server for the session.
 At the end of its tests a cluster is judged from its folder below runs/. A verdict that the marker
 does not allow is an error of the last test; pytest's summary lists all verdicts. When a test fails,
 its clusters' snapshots and stacks are stored before that; with --highwater-keep they stay up, and
@@ -203,10 +205,30 @@ def highwater_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]
     yield from _running_cluster(request)
 
 
+@pytest.fixture(scope="class")
+def highwater_class_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
+    """A running cluster that the tests of a class share."""
+    yield from _running_cluster(request)
+
+
 @pytest.fixture(scope="module")
 def highwater_module_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
     """A running cluster that the tests of a module share."""
     yield from _running_cluster(request)
+
+
+@pytest.fixture(scope="session")
+def highwater_session_cluster(
+    request: pytest.FixtureRequest, highwater_session_marker: pytest.MarkDecorator
+) -> Iterator[JudgedCluster]:
+    """A running cluster that all tests share; the marker is that of highwater_session_marker."""
+    yield from _running_cluster(request, highwater_session_marker.mark)
+
+
+@pytest.fixture(scope="session")
+def highwater_session_marker() -> pytest.MarkDecorator:
+    """The marker of highwater_session_cluster, for a project to override; no test has it."""
+    return pytest.mark.highwater
 
 
 @pytest.fixture
@@ -231,12 +253,18 @@ def highwater_zookeeper() -> Iterator[Endpoint]:
         yield endpoint
 
 
-def _running_cluster(request: pytest.FixtureRequest) -> Iterator[JudgedCluster]:
-    from highwater.testing.clusters import running_cluster
+def _running_cluster(
+    request: pytest.FixtureRequest, marker: pytest.Mark | None = None
+) -> Iterator[JudgedCluster]:
+    """marker: in place of the tests' own."""
+    from highwater.testing.clusters import MARKER, running_cluster
 
     config = request.config
     yield from running_cluster(
-        request, config.getoption(asked.KEEP), lambda: config.stash[_HAS_ENDED]
+        request,
+        marker or request.node.get_closest_marker(MARKER),
+        config.getoption(asked.KEEP),
+        lambda: config.stash[_HAS_ENDED],
     )
 
 

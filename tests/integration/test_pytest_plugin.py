@@ -43,6 +43,29 @@ def test_one(highwater_module_cluster):
 def test_two(highwater_module_cluster):
     assert [highwater_module_cluster.run_id] == seen
 """
+SHARED_BY_A_CLASS_AND_BY_ALL = """
+import pytest
+
+seen = []
+
+@pytest.fixture(scope="session")
+def highwater_session_marker():
+    return pytest.mark.highwater(brokers=1, controllers=1, preset="v3")
+
+@pytest.mark.highwater(brokers=1, controllers=1)
+class TestOrders:
+    def test_one(self, highwater_class_cluster):
+        assert highwater_class_cluster.topology.preset == "fenced"
+        seen.append(highwater_class_cluster.run_id)
+
+    def test_two(self, highwater_class_cluster, highwater_session_cluster):
+        assert [highwater_class_cluster.run_id] == seen
+        assert highwater_session_cluster.topology.preset == "v3"
+        seen.append(highwater_session_cluster.run_id)
+
+def test_three(highwater_session_cluster):
+    assert highwater_session_cluster.run_id == seen[1]
+"""
 A_KILL_UNDER_LOAD = """
 import pytest
 from highwater import create_topic, delete_topic
@@ -315,6 +338,16 @@ def test_a_lost_record_fails_a_test_that_did_not_notice_it(tmp_path: Path) -> No
 def test_the_tests_of_a_module_share_its_cluster(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, A_MODULE_OF_TESTS)
     assert "2 passed" in result.stdout, result.stdout
+
+
+@pytest.mark.docker
+def test_a_class_shares_a_cluster_and_so_do_all_tests(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, SHARED_BY_A_CLASS_AND_BY_ALL)
+    assert "3 passed" in result.stdout, result.stdout
+    assert "\ntest_example.py::TestOrders: unknown, " in result.stdout
+    assert "\nall tests: unknown, " in result.stdout
+    named = sorted((run / "test.txt").read_text() for run in (tmp_path / "runs").iterdir())
+    assert named == [".\n", "test_example.py::TestOrders\n"]
 
 
 def test_a_bare_zookeeper_is_there_for_the_session(highwater_zookeeper: Endpoint) -> None:

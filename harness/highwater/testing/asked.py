@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 MARKER = "highwater_plan"
 RUN = "highwater_run"
 """The fixture that runs the plan."""
-ON_CONTAINERS = ("highwater_cluster", "highwater_module_cluster", "highwater_zookeeper")
+ON_CONTAINERS = (
+    "highwater_cluster",
+    "highwater_class_cluster",
+    "highwater_module_cluster",
+    "highwater_session_cluster",
+    "highwater_zookeeper",
+)
 """The fixtures that no simulator has."""
 SIM, DOCKER = "sim", "docker"
 WORLD = "--highwater-world"

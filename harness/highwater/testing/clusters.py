@@ -42,8 +42,7 @@ class _Wanted:
     prepared: frozenset[str]
 
 
-def _wanted(request: pytest.FixtureRequest) -> _Wanted:
-    marker = request.node.get_closest_marker(MARKER)
+def _wanted(marker: pytest.Mark | None) -> _Wanted:
     fields = dict(marker.kwargs) if marker is not None else {}
     verdict_in = fields.pop("verdict_in", _NO_FAILURE)
     if "preset" in fields:
@@ -54,13 +53,16 @@ def _wanted(request: pytest.FixtureRequest) -> _Wanted:
 
 
 def running_cluster(
-    request: pytest.FixtureRequest, keeps: bool, is_interrupted: Callable[[], bool]
+    request: pytest.FixtureRequest,
+    marker: pytest.Mark | None,
+    keeps: bool,
+    is_interrupted: Callable[[], bool],
 ) -> Iterator[JudgedCluster]:
     """Yield the marker's cluster, up; then judge it, where the session was not interrupted.
 
     keeps: whether it stays up, not judged, when a test of it failed.
     """
-    wanted = _wanted(request)
+    wanted = _wanted(marker)
     folder = runs_root() / new_run_id("test")
     with (
         place_for_cluster(is_worker=hasattr(request.config, "workerinput")),
@@ -79,7 +81,7 @@ def running_cluster(
         yield cluster
         if keeps and cluster.has_failed:
             cluster.leave_up()
-            head = f"{request.node.nodeid}: not judged, {cluster.run_id} is up:"
+            head = f"{_who(request)}: not judged, {cluster.run_id} is up:"
             tell(request.config, "\n  ".join((head, *how_to_look(cluster))))
         elif wanted.verdict_in and not is_interrupted():
             _judge(request, cluster, wanted.verdict_in)
@@ -96,15 +98,20 @@ def _judge(
     try:
         verdict = cluster.judge(verdict_in)
     except HarnessError as error:
-        outcome, text = Outcome.UNKNOWN, f"{request.node.nodeid}: unknown: {error}"
+        outcome, text = Outcome.UNKNOWN, f"{_who(request)}: unknown: {error}"
     else:
-        outcome, text = verdict.outcome, say_verdict(request.node.nodeid, cluster.folder, verdict)
+        outcome, text = verdict.outcome, say_verdict(_who(request), cluster.folder, verdict)
     if cluster.has_failed or outcome not in verdict_in:
         text = "\n  ".join((text, *_where_to_look(cluster.folder)))
     tell(request.config, text)
     if outcome not in verdict_in:
         allowed = " or ".join(sorted(each.value for each in verdict_in))
         pytest.fail(f"the verdict is not {allowed}: {text}", pytrace=False)
+
+
+def _who(request: pytest.FixtureRequest) -> str:
+    """Return the name of the test, class or file whose cluster it is."""
+    return request.node.nodeid or "all tests"
 
 
 def _where_to_look(folder: Path) -> Iterator[str]:
