@@ -1,6 +1,6 @@
 """A soak's folder: its settings, its plans, its ledger, its runs, its status and its page.
 
-runs/soaks/<name>/ soak.json done.jsonl status.json usage.jsonl plans/ runs/ soak.html
+runs/soaks/<name>/ soak.json done.jsonl status.json usage.jsonl plans/ runs/ soak.html junit.xml
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from highwater.errors import HarnessError
+from highwater.report.junit import JUNIT
 from highwater.soak.draws import Drawn, SoakSettings, topology_of
 from highwater.soak.kept_runs import SOAK_FILE
 from highwater_chaos.plan import PlanTopology, encode_plan
@@ -48,6 +49,7 @@ class SoakFolder:
         self.plans = path / "plans"
         self.runs = path / "runs"
         self.page = path / f"{of}.html"
+        self.junit = path / JUNIT
 
     def open(self, settings: SoakSettings) -> None:
         """Make the folder, or check that it is of the same soak.

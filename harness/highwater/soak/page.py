@@ -1,4 +1,4 @@
-"""The page of a soak: plans over time, findings with the command that shows each again."""
+"""The page of a soak: plans over time, findings with the command that shows each again; JUnit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from highwater.soak.charts import HEIGHT, TITLES, WIDTH, charts_of
 from highwater.soak.draws import SoakSettings
 from highwater.soak.folder import SoakFolder, write_whole
 from highwater.soak.hooks import command_again
+from highwater.soak.junit import soak_junit_xml
 from highwater.soak.leaks import judge_usage, leaks_in
 from highwater.soak.ledger import Entry, counts_of, verdict_of
 from highwater.soak.status import Doing, read_status
@@ -45,7 +46,7 @@ class ClusterRow:
 
 
 def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Entry]) -> None:
-    """Write soak.html: one file, with links to the pages of the runs that are beside it."""
+    """Write soak.html, with links to the pages of the runs that are beside it, and junit.xml."""
     samples = read_samples(folder.usage)
     leaks = leaks_in(samples)
     environment = Environment(loader=PackageLoader("highwater.soak"), autoescape=True)
@@ -53,12 +54,13 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
     was_stopped = status is not None and status.doing is Doing.STOPPED
     strip = strip_of(entries)
     findings = [entry for entry in entries if entry.outcome is Outcome.FAIL]
+    verdict = verdict_of(entries, was_stopped=was_stopped, leaks=leaks)
     page = environment.get_template("soak.html.j2").render(
         what=folder.of.capitalize(),
         name=folder.path.name,
         settings=settings,
         counts=counts_of(entries),
-        verdict=verdict_of(entries, was_stopped=was_stopped, leaks=leaks).value,
+        verdict=verdict.value,
         status=status,
         commits=list(dict.fromkeys(entry.commit for entry in entries if entry.commit)),
         hours=sum(entry.took_s for entry in entries) / 3600,
@@ -78,6 +80,7 @@ def write_page(folder: SoakFolder, settings: SoakSettings, entries: Sequence[Ent
         chart_size=(WIDTH, HEIGHT),
     )
     write_whole(folder.page, page.encode())
+    write_whole(folder.junit, soak_junit_xml(folder, entries, leaks, verdict))
 
 
 def pages_of(folder: SoakFolder, entries: Sequence[Entry]) -> dict[str, str]:

@@ -10,7 +10,8 @@ import pytest
 
 from highwater.report.failover import Gap
 from highwater.report.faults_in_run import FaultSpan
-from highwater.report.page import Again, junit_xml, write_report
+from highwater.report.junit import junit_xml
+from highwater.report.page import Again, write_report
 from highwater.report.picture import Fault, RunPicture, _apart, _lags, _peaks, draw
 from highwater.report.timeline import timeline_of
 from highwater.report.timeline_drawing import draw_timeline
