@@ -29,6 +29,7 @@ HOSTILE_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
 FUZZ_ARGS ?=
 MUTATE_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-pipeline engine images wheel demo test test-full test-oldest lint unit clean
@@ -145,7 +146,7 @@ client-suites: setup engine ## Run the own tests of kafka-python and librdkafka 
 
 bench: setup engine ## Measure the simulator, then bring-up, failover, throughput, latency and memory.
 	$(BIN)/python -m bench.simulator
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(BENCH_ARGS)
 
 bench-simulator: setup ## Measure the simulator alone; no Docker.
 	$(BIN)/python -m bench.simulator
@@ -162,7 +163,7 @@ bench-pipeline: setup-pipeline ## What checks and campaigns cost, beside DuckDB,
 	$(BIN)/python -m bench.pipeline.campaign_cost
 
 bench-kafka: setup engine ## Likewise, beside Apache Kafka with the same client and settings.
-	$(BIN)/python -m bench --kafka
+	$(BIN)/python -m bench --kafka $(BENCH_ARGS)
 
 bench-groups: setup engine ## Commits, rebalances and the load of a group coordinator, beside Apache Kafka.
 	$(BIN)/python -m bench.groups --kafka

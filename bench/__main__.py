@@ -20,7 +20,10 @@ from bench.in_turns import measured
 from bench.report import markdown, print_result, replace_between
 from bench.rounds import measure_all
 from bench.systems import HighwaterSystem, System
-from bench.targets import judge_targets, make_repetitions, rows
+from bench.targets import Part, judge_targets, make_repetitions, rows
+from bench.trend import add_line, line_of
+from highwater.checkout import commit_here
+from highwater.errors import HarnessError
 from highwater.output import RESULTS, say
 
 BEGIN_MARK = "<!-- bench: begin -->"
@@ -30,19 +33,29 @@ END_MARK = "<!-- bench: end -->"
 def bench(
     kafka: Annotated[bool, typer.Option("--kafka", help="Apache Kafka too, in turns.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+    only: Annotated[
+        list[Part] | None, typer.Option("--only", help="This part alone, or several.")
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option("--markdown", help="Write the tables between this file's bench marks."),
     ] = None,
+    trend: Annotated[
+        Path | None,
+        typer.Option("--trend", help="Add the medians to this file, a line a bench."),
+    ] = None,
 ) -> None:
     """Measure bring-up, failover, throughput, latency and memory."""
+    if only and (into or trend):
+        raise HarnessError("--markdown and --trend are of a whole bench: not with --only")
     repetitions = make_repetitions(quick=quick)
+    parts = frozenset(only or Part)
     systems, notes = _systems(kafka)
     date, began_s = datetime.now(UTC), time.monotonic()
     result = measured(
         systems,
         date,
-        lambda: measure_all(systems, repetitions, partial(_say_since, began_s)).values,
+        lambda: measure_all(systems, repetitions, partial(_say_since, began_s), parts).values,
         quick=quick,
         notes=notes,
     )
@@ -52,11 +65,16 @@ def bench(
         result.summaries(systems[1].name) if len(systems) > 1 else None,
         repetitions,
     )
+    if only:
+        outcomes = [each for each in outcomes if each.met is not None]
     print_result(RESULTS, result, rows(repetitions), outcomes)
     say(f"all samples: {path}")
     if into is not None:
         _write_markdown(into, markdown(result, rows(repetitions), outcomes))
         say(f"tables written into {into}")
+    if trend is not None:
+        add_line(trend, line_of(result, commit_here()))
+        say(f"a line added to {trend}")
 
 
 def _systems(kafka: bool) -> tuple[list[System], list[str]]:

@@ -11,6 +11,7 @@ import confluent_kafka
 
 from bench.command import result_name, write_result
 from bench.machine import describe_machine, load_average
+from bench.quietness import Watch
 from bench.report import Result, print_result, replace_between
 from bench.systems import System, require_reachable_containers
 from bench.targets import Measure
@@ -43,11 +44,13 @@ def measured(
     engine = connect_engine()
     require_reachable_containers(engine)
     ensure_images(engine, say)
-    load_average_start, began_s = load_average(), time.monotonic()
+    load_average_start, watch = load_average(), Watch()
+    began_s = time.monotonic()
     samples = measure()
+    duration_s = time.monotonic() - began_s
     return Result(
         date=date.strftime("%Y-%m-%d %H:%M UTC"),
-        duration_s=time.monotonic() - began_s,
+        duration_s=duration_s,
         quick=quick,
         machine=describe_machine(
             str(engine.version()["Version"]), confluent_kafka.libversion()[0], load_average_start
@@ -55,6 +58,7 @@ def measured(
         systems=[system.name for system in systems],
         samples=samples,
         notes=notes,
+        quietness=watch.end(),
     )
 
 

@@ -9,13 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.machine import Machine
+from bench.quietness import Quietness
 from bench.summary import Summary, format_number, format_summary, ratio, summarize
 from bench.targets import Measure, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """systems: in the table's order, Highwater first; samples by system and measure key."""
+    """systems: in the table's order, Highwater first; samples by system and measure key.
+
+    quietness: None of a result of an earlier version, or of a machine that does not say.
+    """
 
     date: str
     duration_s: float
@@ -24,6 +28,7 @@ class Result:
     systems: Sequence[str]
     samples: Mapping[str, Mapping[str, Sequence[float]]]
     notes: Sequence[str] = field(default=())
+    quietness: Quietness | None = None
 
     def summaries(self, system: str) -> dict[str, Summary]:
         """Return the summaries of the system's samples, by measure key."""
@@ -65,9 +70,8 @@ def print_result(
     console.print(table)
     if outcomes:
         console.print(_targets(outcomes))
-    console.print(machine_line(result.machine), markup=False)
-    for note in result.notes:
-        console.print(note, markup=False)
+    for line in (machine_line(result.machine), *notes_of(result)):
+        console.print(line, markup=False)
 
 
 def _targets(outcomes: Sequence[Outcome]) -> Table:
@@ -86,7 +90,7 @@ def markdown(result: Result, measures: Sequence[Measure], outcomes: Sequence[Out
         f"{result.duration_s / 60:.0f} minutes. Cells: min / median / max (n).",
         "",
         machine_line(result.machine),
-        *(f"\n{note}" for note in result.notes),
+        *(f"\n{note}" for note in notes_of(result)),
         "",
         *markdown_table(heading(result), table_rows(result, measures)),
         "",
@@ -110,6 +114,11 @@ def replace_between(text: str, begin: str, end: str, content: str) -> str:
     if not found_begin or not found_end:
         raise ValueError(f"no {begin} ... {end} to write between")
     return f"{head}{begin}\n{content.strip()}\n{end}{tail}"
+
+
+def notes_of(result: Result) -> list[str]:
+    """Return whether the machine was quiet, where that is known, and the notes."""
+    return [*([str(result.quietness)] if result.quietness else []), *result.notes]
 
 
 def machine_line(machine: Machine) -> str:

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from bench import measures, targets
 from bench.summary import format_number
 from bench.systems import System
-from bench.targets import Load, Measure, Repetitions
+from bench.targets import Load, Measure, Part, Repetitions
 
 LOAD_SESSION_TIMEOUT_MS = 6_000
 RECOVERED_WITHIN_S = 60.0
+ALL_PARTS = frozenset(Part)
+UNDER_LOAD = ALL_PARTS - {Part.START, Part.FAILOVER}
+"""The parts that one cluster of each system serves."""
 
 Say = Callable[[str], None]
 
@@ -31,16 +34,22 @@ class Samples:
             self._say(f"{system.name}: {measure.title}: {format_number(value)} {measure.unit}")
 
 
-def measure_all(systems: Sequence[System], repetitions: Repetitions, say: Say) -> Samples:
-    """Take all measures, and return the samples; no system is up afterwards."""
+def measure_all(
+    systems: Sequence[System],
+    repetitions: Repetitions,
+    say: Say,
+    parts: frozenset[Part] = ALL_PARTS,
+) -> Samples:
+    """Take the parts' measures, and return the samples; no system is up afterwards."""
     samples = Samples(say)
-    for number in range(repetitions.bring_ups):
+    for number in range(repetitions.bring_ups if Part.START in parts else 0):
         for system in systems:
             say(f"bring-up {number + 1} of {repetitions.bring_ups}: {system.name}")
             measure_bring_up(system, samples)
-    with _up(systems, LOAD_SESSION_TIMEOUT_MS, say):
-        measure_load(systems, repetitions, samples)
-    for session_timeout_ms in repetitions.session_timeouts_ms:
+    if parts & UNDER_LOAD:
+        with _up(systems, LOAD_SESSION_TIMEOUT_MS, say):
+            measure_load(systems, repetitions, samples, parts)
+    for session_timeout_ms in repetitions.session_timeouts_ms if Part.FAILOVER in parts else ():
         with _up(systems, session_timeout_ms, say):
             measure_failovers(systems, repetitions.failovers, session_timeout_ms, samples)
     return samples
@@ -80,13 +89,24 @@ def measure_bring_up(system: System, samples: Samples) -> None:
 # ---------------------------------------------------------------- load
 
 
-def measure_load(systems: Sequence[System], repetitions: Repetitions, samples: Samples) -> None:
-    """Time produce, consume, single records and small requests, and read the brokers' memory."""
-    _measure_memory(systems, targets.MEMORY_FRESH, samples)
-    for load in repetitions.loads:
-        _measure_throughput(systems, load, repetitions, samples)
-    _measure_small_requests(systems, repetitions, samples)
-    _measure_memory(systems, targets.MEMORY_LOADED, samples)
+def measure_load(
+    systems: Sequence[System],
+    repetitions: Repetitions,
+    samples: Samples,
+    parts: frozenset[Part] = ALL_PARTS,
+) -> None:
+    """Time produce, consume, single records and small requests, and read the brokers' memory.
+
+    What memory is after the load needs the load, and what is consumed was produced.
+    """
+    if Part.MEMORY in parts:
+        _measure_memory(systems, targets.MEMORY_FRESH, samples)
+    if parts & {Part.PRODUCE, Part.CONSUME, Part.MEMORY}:
+        for load in repetitions.loads:
+            _measure_throughput(systems, load, repetitions, samples, parts)
+    _measure_small_requests(systems, repetitions, samples, parts)
+    if Part.MEMORY in parts:
+        _measure_memory(systems, targets.MEMORY_LOADED, samples)
 
 
 def _measure_memory(systems: Sequence[System], measure: Measure, samples: Samples) -> None:
@@ -96,7 +116,11 @@ def _measure_memory(systems: Sequence[System], measure: Measure, samples: Sample
 
 
 def _measure_throughput(
-    systems: Sequence[System], load: Load, repetitions: Repetitions, samples: Samples
+    systems: Sequence[System],
+    load: Load,
+    repetitions: Repetitions,
+    samples: Samples,
+    parts: frozenset[Part],
 ) -> None:
     partitions, record_bytes = load.partition_count, load.record_bytes
     topics = [measures.new_topic(system.bootstrap, partitions) for system in systems]
@@ -109,31 +133,38 @@ def _measure_throughput(
             found = measures.produce_throughput(
                 system.bootstrap, topic, partitions, record_bytes, load.total_bytes
             )
-            samples.add(system, targets.produce_megabytes(load), found.megabytes_per_second)
-            thousands = found.records_per_second / 1e3
-            samples.add(system, targets.produce_records(load), thousands, quietly=True)
-    for _ in range(repetitions.load_repetitions):
+            if Part.PRODUCE in parts:
+                samples.add(system, targets.produce_megabytes(load), found.megabytes_per_second)
+                thousands = found.records_per_second / 1e3
+                samples.add(system, targets.produce_records(load), thousands, quietly=True)
+    for _ in range(repetitions.load_repetitions if parts & {Part.CONSUME, Part.MEMORY} else 0):
         for system, topic in zip(systems, topics, strict=True):
             found = measures.consume_throughput(system.bootstrap, topic, partitions, record_bytes)
-            samples.add(system, targets.consume_megabytes(load), found.megabytes_per_second)
-            thousands = found.records_per_second / 1e3
-            samples.add(system, targets.consume_records(load), thousands, quietly=True)
+            if Part.CONSUME in parts:
+                samples.add(system, targets.consume_megabytes(load), found.megabytes_per_second)
+                thousands = found.records_per_second / 1e3
+                samples.add(system, targets.consume_records(load), thousands, quietly=True)
     for system, topic in zip(systems, topics, strict=True):
         measures.delete_topic(system.bootstrap, topic)
 
 
 def _measure_small_requests(
-    systems: Sequence[System], repetitions: Repetitions, samples: Samples
+    systems: Sequence[System],
+    repetitions: Repetitions,
+    samples: Samples,
+    parts: frozenset[Part],
 ) -> None:
+    if not parts & {Part.LATENCY, Part.REQUESTS}:
+        return
     topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
     for system, topic in zip(systems, topics, strict=True):
         measures.one_record_requests(system.bootstrap, topic, 1.0)
     for _ in range(repetitions.request_repetitions):
-        for system, topic in zip(systems, topics, strict=True):
+        for system, topic in zip(systems, topics, strict=True) if Part.LATENCY in parts else ():
             latency = measures.one_at_a_time(system.bootstrap, topic, repetitions.latency_samples)
             samples.add(system, targets.LATENCY_P50, latency.p50_ms)
             samples.add(system, targets.LATENCY_P99, latency.p99_ms)
-        for system, topic in zip(systems, topics, strict=True):
+        for system, topic in zip(systems, topics, strict=True) if Part.REQUESTS in parts else ():
             rate = measures.one_record_requests(
                 system.bootstrap, topic, repetitions.request_seconds
             )

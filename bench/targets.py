@@ -11,6 +11,18 @@ from bench.summary import Summary, ratio
 MEBIBYTE = 1024 * 1024
 
 
+class Part(StrEnum):
+    """A part of the bench, which can be measured without the others."""
+
+    START = "start"
+    FAILOVER = "failover"
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    LATENCY = "latency"
+    REQUESTS = "requests"
+    MEMORY = "memory"
+
+
 class Better(StrEnum):
     LOWER = "lower"
     HIGHER = "higher"
