@@ -15,6 +15,7 @@ from highwater_core.messages import (
     CommandResponse,
     ControlRequest,
     ControlResponse,
+    HoldRequest,
     InspectRequest,
     LeaderAndIsrRequest,
     NodeSnapshot,
@@ -25,6 +26,7 @@ from highwater_core.messages import (
 )
 from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
 
+MAX_HOLD_MS = 60_000
 ANNOUNCE_REFUSED_MS = 1_000
 """How long after the last command the controller is asked to repeat refused ones."""
 
@@ -63,6 +65,9 @@ class ControlRequests:
                 return self._snapshot()
             case SetFailPointRequest():
                 return self._fail_points.answer(request)
+            case HoldRequest():
+                await self._runtime.sleep(min(request.hold_ms, MAX_HOLD_MS))
+                return CommandResponse(ErrorCode.NONE)
         return refusal(request, ErrorCode.NOT_CONTROLLER)
 
     def folder_failed(self, name: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from highwater_controller.broker_watch import BrokerWatch, Suspect
 from highwater_controller.settings import ControllerSettings
 from highwater_core.check import check
 from highwater_core.errors import ErrorCode
@@ -91,7 +92,10 @@ class BrokerChannels:
         trace: Trace,
         on_answer: AnswerHandler,
         fail_points: FailPoints,
+        suspect: Suspect | None = None,
     ) -> None:
+        """suspect: is told which brokers seem to have died; None: nobody watches them."""
+        self._suspect = suspect
         self._settings = settings
         self._runtime = runtime
         self._control = control
@@ -99,7 +103,8 @@ class BrokerChannels:
         self._on_answer = on_answer
         self._fail_points = fail_points
         self._scope: TaskScope = runtime.scope("broker-channels")
-        self._channels: dict[NodeId, tuple[BrokerChannel, Task]] = {}
+        self._channels: dict[NodeId, tuple[BrokerChannel, list[Task]]] = {}
+        """Each with its tasks."""
         self._numbers = itertools.count(1)
         """One sequence for all channels of the term, also for a broker that registers again."""
 
@@ -107,15 +112,24 @@ class BrokerChannels:
         """Begin a broker's channel; the one to its earlier registration must be closed."""
         check(broker.broker_id not in self._channels, "one channel per broker")
         channel = BrokerChannel(broker, self._runtime.event(), self._numbers)
-        name = f"Controller-{self._settings.node_id}-to-broker-{broker.broker_id}-send-thread"
-        task = self._scope.spawn(name, self._send_all(channel))
-        self._channels[broker.broker_id] = (channel, task)
+        name = f"Controller-{self._settings.node_id}-to-broker-{broker.broker_id}"
+        tasks = [self._scope.spawn(f"{name}-send-thread", self._send_all(channel))]
+        if self._suspect is not None:
+            watch = BrokerWatch(
+                self._runtime,
+                self._control,
+                broker,
+                self._settings.command_retry_ms,
+                self._suspect,
+            )
+            tasks.append(self._scope.spawn(f"{name}-watch", watch.run()))
+        self._channels[broker.broker_id] = (channel, tasks)
 
     def close(self, broker_id: NodeId) -> None:
         """Drop a broker's channel; nothing happens when there is none."""
         found = self._channels.pop(broker_id, None)
-        if found is not None:
-            found[1].cancel()
+        for task in () if found is None else found[1]:
+            task.cancel()
 
     def close_all(self) -> None:
         self._channels.clear()

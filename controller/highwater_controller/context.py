@@ -86,6 +86,8 @@ class ControllerContext:
     storage_ids: dict[BrokerEpoch, StorageId] = field(default_factory=dict)
     """The storage ids, by registration."""
     shutting_down: set[NodeId] = field(default_factory=set)
+    suspected: set[NodeId] = field(default_factory=set)
+    """Live brokers that seem to have died, while leads are taken from them."""
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     _topics_by_id: dict[TopicId, str] = field(default_factory=dict)
     assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
@@ -135,9 +137,14 @@ class ControllerContext:
             each for each in self.failed_replicas if each.broker_id in self.live_brokers
         }
 
+    @property
+    def leaving(self) -> frozenset[NodeId]:
+        """The live brokers that shut down, or are suspected."""
+        return frozenset(self.shutting_down | self.suspected)
+
     def electable(self) -> frozenset[NodeId]:
-        """Return the live brokers that are not shutting down."""
-        return frozenset(self.live_brokers) - self.shutting_down
+        """Return the live brokers that neither shut down nor are suspected."""
+        return frozenset(self.live_brokers) - self.leaving
 
     def electable_for(self, partition: TopicPartition) -> frozenset[NodeId]:
         """Return the electable brokers whose disks do not refuse their replica of the partition."""

@@ -19,6 +19,7 @@ from highwater_controller.context import ControllerContext
 from highwater_controller.controlled_shutdown import on_controlled_shutdown
 from highwater_controller.controller_events import (
     BrokersChanged,
+    BrokerSuspected,
     ConfigsChanged,
     ControllerEvent,
     ControllerZnodeChanged,
@@ -54,6 +55,7 @@ from highwater_controller.storage_failures import (
     tells_of_disks,
 )
 from highwater_controller.store import ControllerStore, TermEpoch, TermOver
+from highwater_controller.suspicion import on_broker_suspected
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import (
     on_partition_state_repaired,
@@ -76,6 +78,7 @@ from highwater_core.ids import NO_LEADER, NodeId, TopicPartition
 from highwater_core.messages import (
     AlterPartitionRequest,
     BrokerCommand,
+    BrokerEndpoints,
     CommandResponse,
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
@@ -199,6 +202,8 @@ class Controller:
         match event:
             case BrokersChanged():
                 await on_brokers_changed(term)
+            case BrokerSuspected():
+                await on_broker_suspected(term, event)
             case TopicsChanged():
                 await on_topics_changed(term)
             case TopicZnodeChanged():
@@ -349,6 +354,7 @@ class Controller:
                 ports.trace,
                 self._command_answered,
                 self._fail_points,
+                self._suspect if self._toggles.fast_failure_detection else None,
             ),
             waits=TopicWaits(),
             runtime=ports.runtime,
@@ -356,6 +362,10 @@ class Controller:
             trace=ports.trace,
             fail_points=self._fail_points,
         )
+
+    def _suspect(self, broker: BrokerEndpoints, why: str) -> None:
+        """Called by a watch's task, which ends with its term."""
+        self._events.put(BrokerSuspected(broker.broker_id, broker.broker_epoch, why))
 
     def _command_answered(
         self, broker_id: NodeId, command: BrokerCommand, response: CommandResponse

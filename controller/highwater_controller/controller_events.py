@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from highwater_controller.topic_requests import TopicOutcome
 from highwater_core import znodes
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import BrokerEpoch, NodeId, TopicPartition
 from highwater_core.messages import (
     CommandResponse,
     ControllerCommand,
@@ -33,6 +33,15 @@ class ControllerZnodeChanged:
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
     """A broker registered or left in /brokers/ids, or wrote its registration again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSuspected:
+    """A live broker's connection broke, and it does not answer."""
+
+    broker_id: NodeId
+    broker_epoch: BrokerEpoch
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ class RequestReceived:
 ControllerEvent = (
     ControllerZnodeChanged
     | BrokersChanged
+    | BrokerSuspected
     | TopicsChanged
     | TopicZnodeChanged
     | PartitionStateChanged

@@ -35,6 +35,7 @@ from highwater_core.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    HoldRequest,
     InspectRequest,
     LeaderAndIsrRequest,
     NodeSnapshot,
@@ -196,7 +197,10 @@ class ControllerNode:
         """Answer any request of the control plane."""
         if isinstance(request, InspectRequest):
             return self.snapshot()
-        if isinstance(request, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest):
+        if isinstance(
+            request,
+            LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest | HoldRequest,
+        ):
             self._ports.trace.emit(
                 EventKind.REQUEST_REFUSED,
                 request=type(request).__name__,

@@ -23,11 +23,11 @@ from highwater_controller.logic.leader_selectors import (
     Election,
     NoLeader,
     Selector,
-    elect_controlled_shutdown,
     elect_initial,
     elect_offline,
     elect_preferred,
     elect_reassign,
+    elect_without,
 )
 from highwater_controller.logic.leadership_change import LeadershipChange
 from highwater_controller.logic.partition_states import (
@@ -256,9 +256,8 @@ def _decide(
             decision = elect_reassign(target or assigned, before.isr, electable)
         case Selector.PREFERRED:
             decision = elect_preferred(assigned, before.isr, electable)
-        case Selector.CONTROLLED_SHUTDOWN:
-            shutting_down = term.context.shutting_down
-            decision = elect_controlled_shutdown(assigned, before.isr, electable, shutting_down)
+        case Selector.CONTROLLED_SHUTDOWN | Selector.SUSPECTED:
+            decision = elect_without(assigned, before.isr, electable, term.context.leaving)
         case Selector.INITIAL | Selector.OFFLINE | Selector.UNCLEAN:
             unclean = unclean or selector is Selector.UNCLEAN
             decision = elect_offline(assigned, before.isr, electable, unclean=False)

@@ -44,7 +44,7 @@ async def move_replicas(
     batch.add_init(came)
     moves = _permitted(term, replicas, target)
     if target is ReplicaState.OFFLINE:
-        moves = await _leave_isrs(term, batch, moves)
+        moves = await leave_isrs(term, batch, moves)
     for replica in moves:
         current = term.context.replica_state(replica)
         effect = EFFECTS[current, target]
@@ -112,9 +112,7 @@ class _Left(Enum):
     NO_STATE = auto()
 
 
-async def _leave_isrs(
-    term: Term, batch: RequestBatch, replicas: Iterable[Replica]
-) -> list[Replica]:
+async def leave_isrs(term: Term, batch: RequestBatch, replicas: Iterable[Replica]) -> list[Replica]:
     """Remove the replicas from their ISRs; return those of partitions that have a state.
 
     The other replicas get commands, except for topics that are being deleted, which need no state.

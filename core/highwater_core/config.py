@@ -128,6 +128,9 @@ class Toggles:
     update_metadata_first: bool
     """Failover sends UpdateMetadata before any LeaderAndIsr (KAFKA-4443)."""
     unlisted_partitions: UnlistedPartitions
+    fast_failure_detection: bool = False
+    """The controller takes lead and ISR from a broker whose connection broke and that does not
+    answer, before its session ends. Apache Kafka never does."""
     commanded_by: CommandedBy = CommandedBy.CONTROLLER
 
 

@@ -32,6 +32,7 @@ class EventKind(StrEnum):
     CONTROLLER_RESIGNED = "controller_resigned"  # [reason]
     FAILOVER_COMPLETED = "failover_completed"  # [brokers, partitions]
     BROKERS_CHANGED = "brokers_changed"  # [new, dead, bounced]
+    BROKER_SUSPECTED = "broker_suspected"  # [broker, broker_epoch, why] it seems dead, and is live
     SHUTDOWN_BEGUN = "shutdown_begun"  # [broker, broker_epoch] a ControlledShutdown is obeyed
     TOPICS_CHANGED = "topics_changed"  # [created, deleted]
     PARTITION_STATE_CHANGED = "partition_state_changed"  # [from_state, to_state, trigger]

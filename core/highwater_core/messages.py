@@ -350,6 +350,13 @@ class NodeSnapshot:
     """The tag of the image that the node runs from; "" of older builds, and where there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class HoldRequest:
+    """Is answered after hold_ms: until then the call ends only if the connection or broker does."""
+
+    hold_ms: int
+
+
 class FailPointAction(StrEnum):
     """The action of a fail-point when it is reached."""
 
@@ -389,7 +396,9 @@ ControllerCommand = (
     | ControlledShutdownRequest
     | AlterPartitionRequest
 )
-ControlRequest = BrokerCommand | ControllerCommand | InspectRequest | SetFailPointRequest
+ControlRequest = (
+    BrokerCommand | ControllerCommand | HoldRequest | InspectRequest | SetFailPointRequest
+)
 ControllerResponse = (
     CreateTopicsResponse
     | DeleteTopicsResponse

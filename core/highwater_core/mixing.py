@@ -13,7 +13,14 @@ from dataclasses import fields
 
 from highwater_core.config import INVARIANTS, PRESETS, PROMISES, MayBreak, Preset, Toggles
 
-OF_ONE_NODE = frozenset({"unclean_election", "truncation", "latest_offset_waits_for_epoch_start"})
+OF_ONE_NODE = frozenset(
+    {
+        "fast_failure_detection",
+        "latest_offset_waits_for_epoch_start",
+        "truncation",
+        "unclean_election",
+    }
+)
 """Toggles that each node may have for itself: the active controller decides about elections, a
 follower about its truncation, to which every leader answers, and a leader about latest offsets."""
 

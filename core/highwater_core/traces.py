@@ -21,6 +21,7 @@ _BROKERS = list[Int32]
 _STATES = {"from_state": str, "to_state": str}
 READ_DETAILS: Mapping[EventKind, Mapping[str, Any]] = {
     EventKind.BROKERS_CHANGED: {"new": _BROKERS, "dead": _BROKERS, "bounced": _BROKERS},
+    EventKind.BROKER_SUSPECTED: {"broker": Int32, "broker_epoch": Int64, "why": str},
     EventKind.SHUTDOWN_BEGUN: {"broker": Int32, "broker_epoch": Int64},
     EventKind.FAILOVER_COMPLETED: {"brokers": _BROKERS},
     EventKind.PARTITION_STATE_CHANGED: _STATES,

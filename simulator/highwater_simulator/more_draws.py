@@ -399,6 +399,14 @@ def _unclean_elections(plan: Plan, draw: Draw, given: Given) -> Plan:
     return _with_steps(plan, steps)
 
 
+def _fast_failure_detection(plan: Plan, draw: Draw, given: Given) -> Plan:
+    """The controller takes leads from brokers whose connections broke, and may be wrong."""
+    if plan.topology.preset is not Preset.FENCED or not draw.chance(0.1):
+        return plan
+    toggles = plan.topology.toggles | {"fast_failure_detection": True}
+    return replace(plan, topology=replace(plan.topology, toggles=toggles))
+
+
 def _alone_while_replicas_move(plan: Plan, draw: Draw, at_ms: int) -> Plan:
     """The only replica in sync dies after its partition's replicas began to move.
 
@@ -452,6 +460,7 @@ _ADDED: dict[str, Callable[[Plan, Draw, Given], Plan]] = {
     "changed fetchers": _changed_fetchers,
     "several log folders": _several_log_folders,
     "unclean elections": _unclean_elections,
+    "fast failure detection": _fast_failure_detection,
 }
 """The functions by the names of their random streams."""
 

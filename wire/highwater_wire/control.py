@@ -140,6 +140,17 @@ _ALL = (
         _COMMAND_RESPONSE,
     ),
     ControlMethod(
+        BROKER_SERVICE,
+        "Hold",
+        _Form(
+            core.HoldRequest,
+            broker_control_pb2.HoldRequest,
+            broker.write_hold,
+            broker.read_hold,
+        ),
+        _COMMAND_RESPONSE,
+    ),
+    ControlMethod(
         CONTROLLER_SERVICE,
         "CreateTopics",
         _Form(

@@ -18,6 +18,7 @@ from highwater_core.ids import (
 from highwater_core.messages import (
     CONTROL_PROTOCOL_VERSION,
     CommandResponse,
+    HoldRequest,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     PartitionMetadata,
@@ -166,6 +167,18 @@ def read_stop_replica(message: pb.StopReplicaRequest) -> StopReplicaRequest:
         ack_timeout_ms=message.ack_timeout_ms,
         correlation_id=message.correlation_id,
     )
+
+
+# ---------------------------------------------------------------- Hold
+
+
+def write_hold(value: HoldRequest) -> pb.HoldRequest:
+    return pb.HoldRequest(hold_ms=value.hold_ms)
+
+
+def read_hold(message: pb.HoldRequest) -> HoldRequest:
+    require(message.hold_ms >= 0, f"hold_ms {message.hold_ms}")
+    return HoldRequest(message.hold_ms)
 
 
 # ---------------------------------------------------------------- UpdateMetadata

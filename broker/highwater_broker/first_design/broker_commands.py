@@ -40,6 +40,7 @@ from highwater_core.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    HoldRequest,
     InspectRequest,
     LeaderAndIsrRequest,
     SetFailPointRequest,
@@ -97,7 +98,12 @@ class BrokerCommands:
                 return self._parts.snapshot()
             case SetFailPointRequest():
                 return self._parts.fail_points.answer(request)
-            case LeaderAndIsrRequest() | StopReplicaRequest() | UpdateMetadataRequest():
+            case (
+                LeaderAndIsrRequest()
+                | StopReplicaRequest()
+                | UpdateMetadataRequest()
+                | HoldRequest()
+            ):
                 return CommandResponse(ErrorCode.INVALID_REQUEST)
         return refusal(request, ErrorCode.NOT_CONTROLLER)
 

@@ -25,6 +25,8 @@ class Selector(StrEnum):
     UNCLEAN = "unclean"
     """As after a leader's death; requested by a client, even if records are lost."""
     CONTROLLED_SHUTDOWN = "controlled_shutdown"
+    SUSPECTED = "suspected"
+    """The leader seems to have died, and its session has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +95,14 @@ def elect_preferred(assigned: Brokers, isr: Brokers, live: Set[NodeId]) -> Elect
     return NoLeader("the preferred replica is not live and in sync")
 
 
-def elect_controlled_shutdown(
-    assigned: Brokers, isr: Brokers, live: Set[NodeId], shutting_down: Set[NodeId]
+def elect_without(
+    assigned: Brokers, isr: Brokers, live: Set[NodeId], leaving: Set[NodeId]
 ) -> Election:
-    """Elect the first remaining ISR member; members that shut down leave the ISR.
+    """Elect the first remaining ISR member; those that shut down or are suspected leave the ISR.
 
-    live: without brokers that shut down.
+    live: without those that leave.
     """
-    staying = tuple(broker for broker in isr if broker not in shutting_down)
+    staying = tuple(broker for broker in isr if broker not in leaving)
     for broker in assigned:
         if broker in staying and broker in live:
             return Elected(broker, staying)

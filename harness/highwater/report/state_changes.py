@@ -301,6 +301,10 @@ _MET: Mapping[EventKind, Callable[[Mapping[str, Any]], Met]] = {
         f"broker {detail['broker']}'s disk refuses {', '.join(detail['partitions'])}",
         (detail["broker"],),
     ),
+    EventKind.BROKER_SUSPECTED: lambda detail: (
+        f"broker {detail['broker']} seems to have died: {detail['why']}",
+        (detail["broker"],),
+    ),
     EventKind.SHUTDOWN_BEGUN: lambda detail: (
         f"broker {detail['broker']} is to stop",
         (detail["broker"],),

@@ -39,6 +39,7 @@ HANDLERS = [
 
 WATCHES_AND_TIMERS = [
     events.BrokersChanged(),
+    events.BrokerSuspected(B1, BrokerEpoch(1), "its connection broke"),
     events.TopicZnodeChanged("t"),
     events.PartitionStateChanged(P0),
     events.DeletionsRequested(),

@@ -7,11 +7,11 @@ import pytest
 from highwater_controller.logic.leader_selectors import (
     Elected,
     NoLeader,
-    elect_controlled_shutdown,
     elect_initial,
     elect_offline,
     elect_preferred,
     elect_reassign,
+    elect_without,
 )
 
 
@@ -101,7 +101,7 @@ def test_preferred_election_takes_the_head_or_nobody(assigned, isr, live, expect
     ],
 )
 def test_controlled_shutdown_election_leaves_out_who_stops(assigned, isr, live, stopping, expected):
-    decision = elect_controlled_shutdown(assigned, isr, frozenset(live), frozenset(stopping))
+    decision = elect_without(assigned, isr, frozenset(live), frozenset(stopping))
     assert outcome(decision) == expected
 
 

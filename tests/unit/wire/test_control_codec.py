@@ -179,6 +179,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
             )
         ),
     ),
+    messages.HoldRequest: st.builds(messages.HoldRequest, st.integers(0, 2**31 - 1)),
     messages.InspectRequest: st.just(messages.InspectRequest()),
     messages.SetFailPointRequest: st.builds(
         messages.SetFailPointRequest,

@@ -362,6 +362,28 @@ class PartitionMetadata(_message.Message):
 Global___PartitionMetadata: _TypeAlias = PartitionMetadata  # noqa: Y015
 
 @_typing.final
+class HoldRequest(_message.Message):
+    """Not in V3: by it a controller learns of a broker's death before its session ends."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLD_MS_FIELD_NUMBER: _builtins.int
+    hold_ms: _builtins.int
+    """How long the broker waits before it answers, in milliseconds; a minute at most."""
+    def __init__(
+        self,
+        *,
+        hold_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold_ms", b"hold_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldRequest: _TypeAlias = HoldRequest  # noqa: Y015
+
+@_typing.final
 class CommandResponse(_message.Message):
     """The answer to every command."""
 

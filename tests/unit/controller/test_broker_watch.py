@@ -1,0 +1,105 @@
+"""When a broker is suspected, by how the calls to it end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from highwater_controller.broker_watch import ANSWERS_WITHIN_MS, HOLD_MS, SILENT_MS, BrokerWatch
+from highwater_core.errors import ErrorCode
+from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
+from highwater_core.messages import BrokerEndpoints, CommandResponse, HoldRequest
+from highwater_core.ports import CallFailed, CallRefused
+from highwater_simulator.kernel import Kernel
+from highwater_simulator.tasks import NodeRuntime
+
+AT = Endpoint("broker-0", 9095)
+BROKER = BrokerEndpoints(NodeId(0), BrokerEpoch(5), AT, AT, AT, AT)
+RETRY_MS = 100
+
+
+@dataclass(frozen=True)
+class End:
+    """How a call ends: after so long, with an answer, a failure or a refusal."""
+
+    after_ms: int | None = None
+    """None: when it is answered, or its timeout is over."""
+    failure: type[CallFailed] | None = None
+
+
+ANSWERED, SILENT = End(), End(None, CallFailed)
+BROKEN, REFUSED = End(7, CallFailed), End(7, CallRefused)
+
+
+class ScriptedPeer:
+    """Ends calls as the script says, then answers no more; at its end time stands still."""
+
+    def __init__(self, runtime: NodeRuntime, script: list[End]) -> None:
+        self._runtime = runtime
+        self._script = [*script]
+        self.calls: list[tuple[int, int]] = []
+        """hold_ms and timeout_ms of each."""
+
+    async def call(
+        self, endpoint: Endpoint, request: HoldRequest, timeout_ms: int
+    ) -> CommandResponse:
+        assert endpoint == AT
+        self.calls.append((request.hold_ms, timeout_ms))
+        end = self._script.pop(0) if self._script else End(1_000_000)
+        if end.after_ms is not None:
+            await self._runtime.sleep(end.after_ms)
+        else:
+            await self._runtime.sleep(timeout_ms if end.failure else request.hold_ms)
+        if end.failure is not None:
+            raise end.failure("the connection broke")
+        return CommandResponse(ErrorCode.NONE)
+
+
+def watch(script: list[End]) -> tuple[list[str], ScriptedPeer, int]:
+    """Return why the broker was suspected, each time; the calls; the tasks that are left."""
+    kernel = Kernel()
+    runtime = kernel.runtime("controller-1000")
+    peer, suspected = ScriptedPeer(runtime, script), []
+    scope = runtime.scope("watch")
+    each = BrokerWatch(runtime, peer, BROKER, RETRY_MS, lambda _, why: suspected.append(why))  # type: ignore[arg-type]
+    scope.spawn("watch", each.run())
+    kernel.run_for(900_000)
+    return suspected, peer, len(scope.tasks())
+
+
+@pytest.mark.parametrize(
+    ("script", "times"),
+    [
+        ([ANSWERED, BROKEN, BROKEN], 1),
+        ([ANSWERED, BROKEN, SILENT], 1),
+        ([ANSWERED, ANSWERED, ANSWERED, BROKEN, BROKEN], 1),
+        ([ANSWERED, BROKEN, ANSWERED], 0),  # a reset
+        ([ANSWERED, SILENT, BROKEN, BROKEN], 0),  # a keepalive after a cut
+        ([ANSWERED, SILENT, SILENT, SILENT], 0),
+        ([BROKEN, BROKEN, BROKEN, BROKEN], 0),  # it has not answered yet
+        ([ANSWERED, BROKEN, BROKEN, BROKEN, BROKEN, BROKEN], 1),  # once for one death
+        ([ANSWERED, BROKEN, BROKEN, BROKEN, ANSWERED, BROKEN, BROKEN], 2),
+        ([ANSWERED, SILENT, ANSWERED, BROKEN, BROKEN], 1),
+    ],
+)
+def test_a_broker_is_suspected_that_answered_broke_off_and_does_not_answer(
+    script: list[End], times: int
+) -> None:
+    suspected, _, tasks = watch(script)
+    assert suspected == ["the connection broke"] * times
+    assert tasks == 1
+
+
+@pytest.mark.parametrize("before", [[], [ANSWERED], [ANSWERED, BROKEN]])
+def test_a_broker_that_does_not_know_the_request_is_watched_no_longer(before: list[End]) -> None:
+    suspected, peer, tasks = watch([*before, REFUSED])
+    assert (suspected, tasks) == ([], 0)
+    assert len(peer.calls) == len(before) + 1
+
+
+def test_calls_are_held_and_a_doubt_is_short() -> None:
+    _, peer, _ = watch([ANSWERED, BROKEN, BROKEN])
+    assert peer.calls[:4] == [
+        (0, SILENT_MS), (HOLD_MS, HOLD_MS + SILENT_MS), (0, ANSWERS_WITHIN_MS), (0, SILENT_MS)
+    ]  # fmt: skip
