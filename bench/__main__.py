@@ -51,11 +51,12 @@ def bench(
     repetitions = make_repetitions(quick=quick)
     parts = frozenset(only or Part)
     systems, notes = _systems(kafka)
+    fast = HighwaterSystem(toggles={"fast_failure_detection": True})
     date, began_s = datetime.now(UTC), time.monotonic()
     result = measured(
         systems,
         date,
-        lambda: measure_all(systems, repetitions, partial(_say_since, began_s), parts).values,
+        lambda: measure_all(systems, repetitions, partial(_say_since, began_s), parts, fast).values,
         quick=quick,
         notes=notes,
     )

@@ -39,8 +39,12 @@ def measure_all(
     repetitions: Repetitions,
     say: Say,
     parts: frozenset[Part] = ALL_PARTS,
+    fast: System | None = None,
 ) -> Samples:
-    """Take the parts' measures, and return the samples; no system is up afterwards."""
+    """Take the parts' measures, and return the samples; no system is up afterwards.
+
+    fast: the first system with fast_failure_detection, whose failovers are measured too.
+    """
     samples = Samples(say)
     for number in range(repetitions.bring_ups if Part.START in parts else 0):
         for system in systems:
@@ -51,7 +55,11 @@ def measure_all(
             measure_load(systems, repetitions, samples, parts)
     for session_timeout_ms in repetitions.session_timeouts_ms if Part.FAILOVER in parts else ():
         with _up(systems, session_timeout_ms, say):
-            measure_failovers(systems, repetitions.failovers, session_timeout_ms, samples)
+            measure = targets.failover_measure(session_timeout_ms)
+            measure_failovers(systems, repetitions.failovers, measure, samples)
+    if fast is not None and Part.FAILOVER in parts:
+        with _up([fast], LOAD_SESSION_TIMEOUT_MS, say):
+            measure_failovers([fast], repetitions.failovers, targets.FAST_FAILOVER, samples)
     return samples
 
 
@@ -175,10 +183,9 @@ def _measure_small_requests(
 
 
 def measure_failovers(
-    systems: Sequence[System], count: int, session_timeout_ms: int, samples: Samples
+    systems: Sequence[System], count: int, measure: Measure, samples: Samples
 ) -> None:
     """Kill the leader of a partition again and again, healing it in between."""
-    measure = targets.failover_measure(session_timeout_ms)
     topics = [measures.new_topic(system.bootstrap, 1) for system in systems]
     for _ in range(count):
         for system, topic in zip(systems, topics, strict=True):

@@ -74,8 +74,13 @@ class HighwaterSystem:
 
     name = "Highwater"
 
-    def __init__(self, broker_settings: Mapping[str, str | int | bool] | None = None) -> None:
+    def __init__(
+        self,
+        broker_settings: Mapping[str, str | int | bool] | None = None,
+        toggles: Mapping[str, str | bool] | None = None,
+    ) -> None:
         self._engine = connect_engine()
+        self._toggles = dict(toggles or {})
         self._broker_settings = dict(broker_settings or {})
         self._cluster: Cluster | None = None
 
@@ -85,6 +90,7 @@ class HighwaterSystem:
             controllers=2,
             session_timeout_ms=session_timeout_ms,
             broker_settings=self._broker_settings,
+            toggles=self._toggles,
         )
         self._cluster = Cluster(topology, new_run_id("bench"), engine=self._engine)
         self._cluster.start()

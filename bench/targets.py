@@ -110,6 +110,11 @@ REQUESTS = Measure("requests", "one-record requests, 50 in flight", "requests/s"
 BRING_UP = Measure("bring_up", "start to the first acknowledged record", "s")
 
 
+FAST_FAILOVER = Measure(
+    "failover_fast", "leader killed to a new acknowledgement, fast_failure_detection", "s"
+)
+
+
 def phase_measure(phase: str) -> Measure:
     return Measure(f"bring_up_{phase}", f"… {BRING_UP_PHASES[phase]}", "s")
 
@@ -150,6 +155,7 @@ def rows(repetitions: Repetitions) -> list[Measure]:
         BRING_UP,
         *map(phase_measure, BRING_UP_PHASES),
         *map(failover_measure, repetitions.session_timeouts_ms),
+        FAST_FAILOVER,
         *(make(load) for load in loads for make in (produce_megabytes, produce_records)),
         *(make(load) for load in loads for make in (consume_megabytes, consume_records)),
         LATENCY_P50,
@@ -179,6 +185,9 @@ def judge_targets(
     outcomes = [_at_most(ours, BRING_UP, 3.0, "first acknowledged record after at most 3 s")]
     for session_timeout_ms in repetitions.session_timeouts_ms:
         outcomes += _failover_outcomes(ours, session_timeout_ms)
+    outcomes.append(
+        _at_most(ours, FAST_FAILOVER, 0.5, "failover with fast_failure_detection: median 0.5 s")
+    )
     outcomes.append(
         _at_most(ours, MEMORY_LOADED, 80.0, "private memory under 80 MB after the load", worst=True)
     )

@@ -19,7 +19,7 @@ def without_controllers(plan: Plan, preset: Preset) -> Plan:
     core = tuple(name for name in plan.core if "controller" not in name)
     return replace(
         plan,
-        topology=replace(plan.topology, preset=preset, controller_settings={}),
+        topology=replace(plan.topology, preset=preset, controller_settings={}, toggles={}),
         steps=tuple(step for step in plan.steps if not _needs_controller(step)),
         core=() if len(core) == plan.topology.brokers else core,
     )
