@@ -119,6 +119,7 @@ class BrokerChannels:
                 self._runtime,
                 self._control,
                 broker,
+                lambda: [channel.broker for channel, _ in self._channels.values()],
                 self._settings.command_retry_ms,
                 self._suspect,
             )

@@ -2,13 +2,14 @@
 
 A call is held open to each live broker. A process that dies has its connections closed by its
 kernel at once, where ZooKeeper waits for the session's timeout. A peer that is frozen or cut off
-closes nothing, so that it is not suspected; nor is one that answers again, as after a reset.
+closes nothing, so that it is not suspected; nor is one that answers again, as after a reset. A
+controller that reaches no other broker either suspects nobody: it may be cut off itself.
 Source: docs/decisions/0017-a-broken-connection-is-a-hint.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from highwater_core.messages import BrokerEndpoints, HoldRequest
 from highwater_core.ports import CallFailed, CallRefused, ControlPlane
@@ -24,6 +25,8 @@ ANSWERS_WITHIN_MS = 200
 
 Suspect = Callable[[BrokerEndpoints, str], None]
 """Gets the broker's registration, and why it seems to have died."""
+Brokers = Callable[[], Iterable[BrokerEndpoints]]
+"""Returns the brokers that are watched now."""
 
 
 class BrokerWatch:
@@ -34,12 +37,14 @@ class BrokerWatch:
         runtime: Runtime,
         control: ControlPlane,
         broker: BrokerEndpoints,
+        watched: Brokers,
         retry_ms: int,
         suspect: Suspect,
     ) -> None:
         self._runtime = runtime
         self._control = control
         self._broker = broker
+        self._watched = watched
         self._retry_ms = retry_ms
         self._suspect = suspect
 
@@ -52,7 +57,9 @@ class BrokerWatch:
             while True:
                 await self._until_it_answers()
                 why = await self._until_it_breaks()
-                if why and await self._held(0, ANSWERS_WITHIN_MS):
+                if not why or not await self._held(0, ANSWERS_WITHIN_MS):
+                    continue
+                if await self._is_another_reached():
                     self._suspect(self._broker, why)
         except CallRefused:
             return
@@ -69,6 +76,19 @@ class BrokerWatch:
             broke = await self._held(HOLD_MS, timeout_ms)
             took_ms = self._runtime.now_ms() - begun_ms
         return "" if took_ms >= timeout_ms else broke
+
+    async def _is_another_reached(self) -> bool:
+        """Return whether another broker answers, or there is none."""
+        others = [each for each in self._watched() if each.broker_id != self._broker.broker_id]
+        for other in others:
+            try:
+                await self._control.call(other.control, HoldRequest(0), ANSWERS_WITHIN_MS)
+            except CallRefused:
+                return True  # it lives, and is of an earlier version
+            except CallFailed:
+                continue
+            return True
+        return not others
 
     async def _held(self, hold_ms: int, timeout_ms: int) -> str:
         """Return "" where the broker answered, else how the call ended.

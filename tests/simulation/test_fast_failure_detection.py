@@ -36,13 +36,13 @@ class Cluster:
     """Three brokers, a topic that all of them hold, and a client."""
 
     def __init__(self, seed: int, *, is_fast: bool = True, **topology: Any) -> None:
-        settings = {"session_timeout_ms": SESSION_MS}
+        session = {"session_timeout_ms": SESSION_MS}
         self.world = World(
             seed,
             PlanTopology(
                 toggles={"fast_failure_detection": is_fast},
-                broker_settings=settings,
-                controller_settings=settings,
+                broker_settings=session | {"replica_lag_time_max_ms": SESSION_MS},
+                controller_settings=session,
                 **topology,
             ),
         )
@@ -187,6 +187,23 @@ def test_a_reset_connection_of_a_broker_that_answers_is_no_suspicion() -> None:
     assert cluster.suspected == []
 
 
+def test_a_controller_whose_connections_all_break_takes_no_lead() -> None:
+    async def story(cluster: Cluster) -> None:
+        leader, network = cluster.leader, cluster.world.network
+        node = f"controller-{cluster.world.active_controller()}"
+        for broker in cluster.world.brokers:
+            network.cut(node, f"broker-{broker}", Plane.CONTROL)
+        for broker in cluster.world.brokers:
+            network.reset_connections(node, f"broker-{broker}", Plane.CONTROL)
+        await cluster.client.runtime.sleep(4 * SESSION_MS)
+        assert cluster.leader == leader
+        assert len(cluster.isr) == 3
+
+    cluster = Cluster(7)
+    cluster.run(story)
+    assert cluster.suspected == []
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_wrong_suspicion_moves_the_lead_and_loses_nothing(seed: int) -> None:
     """The connection breaks, and the next one is too slow: the old leader lives and hears of it."""
@@ -214,10 +231,9 @@ def test_the_last_isr_member_keeps_its_lead_until_its_session_ends() -> None:
         leader = cluster.leader
         for broker in cluster.world.brokers:
             if broker != leader:
-                cluster.world.kill(broker)
-        await cluster.world.eventually(
-            lambda: cluster.isr == (leader,), SESSION_MS, "an ISR of the leader alone"
-        )
+                cluster.world.cut(f"broker-{leader}", f"broker-{broker}", Plane.REPLICATION)
+        await cluster.send()  # idle followers would stay
+        assert cluster.isr == (leader,)
         cluster.world.kill(leader)
         await cluster.world.eventually(
             lambda: leader in cluster.suspected, SESSION_MS // 2, "a suspicion"

@@ -16,6 +16,8 @@ from highwater_simulator.tasks import NodeRuntime
 
 AT = Endpoint("broker-0", 9095)
 BROKER = BrokerEndpoints(NodeId(0), BrokerEpoch(5), AT, AT, AT, AT)
+OTHER_AT = Endpoint("broker-1", 9095)
+OTHER = BrokerEndpoints(NodeId(1), BrokerEpoch(6), OTHER_AT, OTHER_AT, OTHER_AT, OTHER_AT)
 RETRY_MS = 100
 
 
@@ -35,8 +37,12 @@ BROKEN, REFUSED = End(7, CallFailed), End(7, CallRefused)
 class ScriptedPeer:
     """Ends calls as the script says, then answers no more; at its end time stands still."""
 
-    def __init__(self, runtime: NodeRuntime, script: list[End]) -> None:
+    def __init__(
+        self, runtime: NodeRuntime, script: list[End], other: type[CallFailed] | None
+    ) -> None:
+        """other: how calls to the other broker fail; None: they are answered."""
         self._runtime = runtime
+        self._other = other
         self._script = [*script]
         self.calls: list[tuple[int, int]] = []
         """hold_ms and timeout_ms of each."""
@@ -44,7 +50,10 @@ class ScriptedPeer:
     async def call(
         self, endpoint: Endpoint, request: HoldRequest, timeout_ms: int
     ) -> CommandResponse:
-        assert endpoint == AT
+        if endpoint == OTHER_AT:
+            if self._other is not None:
+                raise self._other("it cannot be reached")
+            return CommandResponse(ErrorCode.NONE)
         self.calls.append((request.hold_ms, timeout_ms))
         end = self._script.pop(0) if self._script else End(1_000_000)
         if end.after_ms is not None:
@@ -56,13 +65,24 @@ class ScriptedPeer:
         return CommandResponse(ErrorCode.NONE)
 
 
-def watch(script: list[End]) -> tuple[list[str], ScriptedPeer, int]:
+def watch(
+    script: list[End],
+    others: tuple[BrokerEndpoints, ...] = (OTHER,),
+    other: type[CallFailed] | None = None,
+) -> tuple[list[str], ScriptedPeer, int]:
     """Return why the broker was suspected, each time; the calls; the tasks that are left."""
     kernel = Kernel()
     runtime = kernel.runtime("controller-1000")
-    peer, suspected = ScriptedPeer(runtime, script), []
+    peer, suspected = ScriptedPeer(runtime, script, other), []
     scope = runtime.scope("watch")
-    each = BrokerWatch(runtime, peer, BROKER, RETRY_MS, lambda _, why: suspected.append(why))  # type: ignore[arg-type]
+    each = BrokerWatch(
+        runtime,
+        peer,  # type: ignore[arg-type]
+        BROKER,
+        lambda: (BROKER, *others),
+        RETRY_MS,
+        lambda _, why: suspected.append(why),
+    )
     scope.spawn("watch", each.run())
     kernel.run_for(900_000)
     return suspected, peer, len(scope.tasks())
@@ -103,3 +123,19 @@ def test_calls_are_held_and_a_doubt_is_short() -> None:
     assert peer.calls[:4] == [
         (0, SILENT_MS), (HOLD_MS, HOLD_MS + SILENT_MS), (0, ANSWERS_WITHIN_MS), (0, SILENT_MS)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "other", "times"),
+    [
+        ((OTHER,), None, 1),
+        ((OTHER,), CallFailed, 0),  # the controller is cut off
+        ((OTHER,), CallRefused, 1),  # a broker of an earlier version
+        ((), None, 1),
+    ],
+)
+def test_a_controller_that_reaches_no_other_broker_suspects_nobody(
+    others: tuple[BrokerEndpoints, ...], other: type[CallFailed] | None, times: int
+) -> None:
+    suspected, _, _ = watch([ANSWERED, BROKEN, BROKEN], others, other)
+    assert len(suspected) == times
