@@ -48,6 +48,9 @@ def bench(
     """Measure bring-up, failover, throughput, latency and memory."""
     if only and (into or trend):
         raise HarnessError("--markdown and --trend are of a whole bench: not with --only")
+    for path in (into, trend):
+        if path is not None and not path.parent.is_dir():
+            raise HarnessError(f"{path.parent} is no folder")
     repetitions = make_repetitions(quick=quick)
     parts = frozenset(only or Part)
     systems, notes = _systems(kafka)

@@ -2,7 +2,8 @@
 
 Each is a result's file or a folder of them, of which all samples count. Where both have a second
 system, as Apache Kafka, the changes are of the ratio to it: the hours' differences are in both.
-Exits with 1 where a measure became worse, with 2 where there is nothing to compare.
+A measure that it lacks is compared by itself.
+Exits with 1 where a measure became worse by more than 5 %, with 2 where nothing can be compared.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ class Compared:
     before: Sequence[float]
     after: Sequence[float]
     change: Change | None
+    is_ratio: bool = False
 
     @property
     def is_worse(self) -> bool:
-        return self._is_better is False
+        """Whether it became worse by more than 5 %."""
+        return self._is_better is False and self.change is not None and self.change.is_large
 
     @property
     def _is_better(self) -> bool | None:
@@ -92,11 +95,14 @@ def read_results(path: Path) -> list[Result]:
     found = []
     for file in files:
         try:
-            found.append(msgspec.json.decode(file.read_bytes(), type=Result))
+            result = msgspec.json.decode(file.read_bytes(), type=Result)
         except OSError as error:
             raise HarnessError(f"{file}: {error.strerror}") from error
         except (msgspec.DecodeError, ValueError) as error:
             raise HarnessError(f"{file} is no result of the bench: {error}") from error
+        if not result.systems or any(name not in result.samples for name in result.systems):
+            raise HarnessError(f"{file} is no result of the bench: a system has no samples")
+        found.append(result)
     return found
 
 
@@ -110,10 +116,13 @@ def compared_measures(old: Sequence[Result], new: Sequence[Result], beside: str)
     """Return the measures that both sides have, in the order of the bench's table."""
     found = []
     for measure in MEASURES.values():
-        before = _samples(old, measure.key, beside)
-        after = _samples(new, measure.key, beside)
+        own = [_samples(side, measure.key, "") for side in (old, new)]
+        ratios = [_samples(side, measure.key, beside) for side in (old, new)] if beside else own
+        is_ratio = bool(beside) and all(ratios)
+        before, after = ratios if is_ratio else own
         if before and after:
-            found.append(Compared(measure, before, after, change_of(before, after)))
+            change = change_of(before, after)
+            found.append(Compared(measure, before, after, change, is_ratio))
     return found
 
 
@@ -144,7 +153,7 @@ def _table(compared: Sequence[Compared], beside: str) -> Table:
     for name in ("measure", "before", "after", "change"):
         table.add_column(name, justify="left" if name in ("measure", "change") else "right")
     for each in compared:
-        unit = "" if beside else f", {each.measure.unit}"
+        unit = "" if each.is_ratio else f", {each.measure.unit}"
         style = "red" if each.is_worse else ""
         cells = map(_cell, (each.before, each.after))
         table.add_row(f"{each.measure.title}{unit}", *cells, each.in_words(), style=style)

@@ -15,6 +15,8 @@ from functools import cache
 CONFIDENCE = 0.95
 TOLD = 0.05
 """The change that is to be told from noise."""
+EXACT_UP_TO = 2_500
+"""Pairs of samples; for more the statistic is normal enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class Change:
     def is_told(self) -> bool:
         """Whether there is a change: the interval does not contain 1."""
         return not self.low <= 1.0 <= self.high
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there is a change of more than 5 %: of many measures one in twenty changes by
+        chance, and seldom by as much."""
+        return self.high < 1 - TOLD or self.low > 1 + TOLD
 
     @property
     def is_none(self) -> bool:
@@ -56,23 +64,30 @@ def change_of(
 
 def rank_of_bound(before: int, after: int, confidence: float) -> int | None:
     """Return which of the ascending shifts is the interval's lower bound, from 1; None of none."""
-    orders = math.comb(before + after, before)
-    tail, rank = 0, 0
-    for statistic in range(before * after):
-        tail += _orders_with(before, after, statistic)
-        if tail / orders > (1 - confidence) / 2:
+    tail = (1 - confidence) / 2
+    if before * after > EXACT_UP_TO:
+        mean, spread = before * after / 2, math.sqrt(before * after * (before + after + 1) / 12)
+        return int(mean - statistics.NormalDist().inv_cdf(1 - tail) * spread)
+    orders, share, rank = _orders(before, after), 0.0, 0
+    total = sum(orders)
+    for count in orders:
+        share += count / total
+        if share > tail:
             break
-        rank = statistic + 1
+        rank += 1
     return rank or None
 
 
 @cache
-def _orders_with(before: int, after: int, statistic: int) -> int:
-    """Return in how many orders of all samples so many pairs have the later one first."""
-    if statistic < 0:
-        return 0
-    if before == 0 or after == 0:
-        return int(statistic == 0)
-    return _orders_with(before - 1, after, statistic - after) + _orders_with(
-        before, after - 1, statistic
-    )
+def _orders(before: int, after: int) -> list[int]:
+    """Return in how many orders of all samples 0, 1, ... pairs have the later one first.
+
+    They are the coefficients of Gauss's binomial: products of 1 - q^k are made one by one.
+    """
+    counts = [1] + [0] * (before * after)
+    for k in range(1, after + 1):
+        for place in range(len(counts) - 1, before + k - 1, -1):
+            counts[place] -= counts[place - before - k]
+        for place in range(k, len(counts)):
+            counts[place] += counts[place - k]
+    return counts

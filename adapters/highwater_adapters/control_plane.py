@@ -22,7 +22,7 @@ from highwater_core.check import BugFound, check
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ControlRequest, ControlResponse, NodeSnapshot
-from highwater_core.ports import CallFailed, CallRefused, ControlHandler, Trace
+from highwater_core.ports import CallEnd, CallFailed, CallRefused, ControlHandler, Trace
 from highwater_wire.control import (
     METHODS,
     WATCH_TRACE,
@@ -68,6 +68,8 @@ _NEVER_SENT = "failed to connect to all addresses"
 _MAX_STRANGERS_TOLD = 100
 _CANNOT_READ = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 """The peer could not read the request, or does not know its method, and never will."""
+_TIMED_OUT = ("timed out", "timeout")
+"""In gRPC's status where the kernel or a keepalive gave a connection up: the peer was silent."""
 _TOO_LARGE = "message larger than max"
 """gRPC's status for a message that either side refuses for its size."""
 
@@ -128,11 +130,12 @@ class GrpcControlPlane:
             message_text = f"{endpoint} {path}: {error.code().name} {details[:300]}"
             if error.code() in _CANNOT_READ or _TOO_LARGE in details:
                 raise CallRefused(message_text) from error
-            raise CallFailed(message_text, sent=not details.startswith(_NEVER_SENT)) from error
+            sent = not details.startswith(_NEVER_SENT)
+            raise CallFailed(message_text, sent=sent, end=_end_of(error.code(), details)) from error
         try:
             return decode_control_response(path, answer)
         except MalformedControlMessage as error:
-            raise CallFailed(f"{endpoint} {path}: {error}") from error
+            raise CallFailed(f"{endpoint} {path}: {error}", end=CallEnd.ANSWERED) from error
 
     # ------------------------------------------------------------ serving
 
@@ -233,6 +236,14 @@ class GrpcControlPlane:
             EventKind.BAD_INPUT_MET, where=f"{path} from {context.peer()}", what=str(error)
         )
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+
+def _end_of(code: grpc.StatusCode, details: str) -> CallEnd:
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return CallEnd.ANSWERED
+    was_silent = any(told in details.lower() for told in _TIMED_OUT)
+    is_broken = code is grpc.StatusCode.UNAVAILABLE and not was_silent
+    return CallEnd.BROKEN if is_broken else CallEnd.SILENT
 
 
 class _Methods(grpc.GenericRpcHandler):

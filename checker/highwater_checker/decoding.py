@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from highwater_checker.segments import Batch, Record, records_by_batch, size_bytes
+from highwater_checker.segments import Batch, Record, records_by_batch
 
 KEPT_MAX_BYTES = 512 * 1024 * 1024
 """About how much memory the decoded records of a run take; those beyond are decoded each time."""
+_RECORD_BYTES = 170
+"""What a kept record takes beside its key and value: a tuple, its offset and two bytes objects."""
 
 
 class Decoding:
@@ -43,8 +45,14 @@ class Decoding:
             return batch
         kept: list[Record] = []
         for record in records:
-            self._left_bytes -= size_bytes(record)
+            self._left_bytes -= kept_bytes(record)
             if self._left_bytes >= 0:
                 kept.append(record)
         decoded = tuple(kept) if self._left_bytes >= 0 else None
         return self._known.setdefault(batch.data, replace(batch, decoded=decoded))
+
+
+def kept_bytes(record: Record) -> int:
+    """Return about how much memory a kept record takes."""
+    _, key, value = record
+    return _RECORD_BYTES + len(key or b"") + len(value or b"")

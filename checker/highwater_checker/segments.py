@@ -23,7 +23,7 @@ from highwater_core.numbers import INT64_MAX
 
 UNPACKED_OF_A_LOG_MAX_BYTES = 2 * 1024 * 1024 * 1024
 """Most bytes that the records of a log's compressed batches may take together in memory."""
-RECORD_BYTES = 100
+_RECORD_BYTES = 100
 """What a record takes in memory beside its key and value."""
 _LENGTH = struct.Struct(">qi")
 
@@ -186,7 +186,8 @@ def records_by_batch(
     def counted(batch: Batch) -> Iterator[Record]:
         nonlocal unpacked_bytes
         for record in batch.records(at_every_offset=not is_compacted):
-            unpacked_bytes += size_bytes(record)
+            _, key, value = record
+            unpacked_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
             if unpacked_bytes > UNPACKED_OF_A_LOG_MAX_BYTES:
                 most = UNPACKED_OF_A_LOG_MAX_BYTES
                 raise UnreadableRecords(f"{batch}: the log's records take over {most} bytes")
@@ -195,12 +196,6 @@ def records_by_batch(
     for batch in batches:
         is_plain = not batch.is_compressed
         yield batch, batch.records(at_every_offset=not is_compacted) if is_plain else counted(batch)
-
-
-def size_bytes(record: Record) -> int:
-    """Return about how much memory a record takes."""
-    _, key, value = record
-    return RECORD_BYTES + len(key or b"") + len(value or b"")
 
 
 def batches_in(

@@ -46,6 +46,8 @@ class BrokerChannel:
     def __init__(self, broker: BrokerEndpoints, queued: Event, numbers: Iterator[int]) -> None:
         self.broker = broker
         self.is_init_settled = False
+        self.watch: BrokerWatch | None = None
+        """Of the broker's connection; None where nobody watches it."""
         self.sent_at_ms: int | None = None
         """When the command in flight was sent for the first time; None when none is in flight."""
         self._queued = queued
@@ -115,7 +117,7 @@ class BrokerChannels:
         name = f"Controller-{self._settings.node_id}-to-broker-{broker.broker_id}"
         tasks = [self._scope.spawn(f"{name}-send-thread", self._send_all(channel))]
         if self._suspect is not None:
-            watch = BrokerWatch(
+            channel.watch = BrokerWatch(
                 self._runtime,
                 self._control,
                 broker,
@@ -123,7 +125,7 @@ class BrokerChannels:
                 self._settings.command_retry_ms,
                 self._suspect,
             )
-            tasks.append(self._scope.spawn(f"{name}-watch", watch.run()))
+            tasks.append(self._scope.spawn(f"{name}-watch", channel.watch.run()))
         self._channels[broker.broker_id] = (channel, tasks)
 
     def close(self, broker_id: NodeId) -> None:

@@ -2,8 +2,9 @@
 
 A call is held open to each live broker. A process that dies has its connections closed by its
 kernel at once, where ZooKeeper waits for the session's timeout. A peer that is frozen or cut off
-closes nothing, so that it is not suspected; nor is one that answers again, as after a reset. A
-controller that reaches no other broker either suspects nobody: it may be cut off itself.
+closes nothing: its call ends in silence, and tells nothing. Nor is a broker suspected that answers
+again, as after a reset. A controller that reaches no other broker either suspects nobody: it may be
+cut off itself.
 Source: docs/decisions/0017-a-broken-connection-is-a-hint.md.
 """
 
@@ -11,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from highwater_core.messages import BrokerEndpoints, HoldRequest
-from highwater_core.ports import CallFailed, CallRefused, ControlPlane
+from highwater_core.errors import ErrorCode
+from highwater_core.messages import BrokerEndpoints, CommandResponse, HoldRequest
+from highwater_core.ports import CallEnd, CallFailed, CallRefused, ControlPlane
 from highwater_core.runtime import Runtime
 
-HOLD_MS = 5_000
+HOLD_MS = 2_000
 """How long a call is held."""
-SILENT_MS = 5_000
-"""A call whose answer is so late has met a silent peer. It must end before a keepalive gives the
-connection up (15 s), which would look like a death."""
+SILENT_MS = 2_000
+"""A call whose answer is so late has met a silent peer. It ends before the kernel gives up a
+connection to a peer that was cut off (5 s: gRPC sets TCP_USER_TIMEOUT)."""
 ANSWERS_WITHIN_MS = 200
 """How long a broker has to answer once its connection broke."""
 
@@ -47,6 +49,8 @@ class BrokerWatch:
         self._watched = watched
         self._retry_ms = retry_ms
         self._suspect = suspect
+        self.is_suspected = False
+        """Whether the broker seems to have died, and has not answered since."""
 
     async def run(self) -> None:
         """Suspect the broker each time that it has answered and then seems to have died.
@@ -55,51 +59,61 @@ class BrokerWatch:
         """
         try:
             while True:
-                await self._until_it_answers()
+                while await self._end_of(0, SILENT_MS) is not CallEnd.ANSWERED:
+                    await self._runtime.sleep(self._retry_ms)
+                self.is_suspected = False
                 why = await self._until_it_breaks()
-                if not why or not await self._held(0, ANSWERS_WITHIN_MS):
-                    continue
-                if await self._is_another_reached():
+                if why and await self._seems_dead():
+                    self.is_suspected = True
                     self._suspect(self._broker, why)
         except CallRefused:
-            return
-
-    async def _until_it_answers(self) -> None:
-        while await self._held(0, SILENT_MS):
-            await self._runtime.sleep(self._retry_ms)
+            self.is_suspected = False
 
     async def _until_it_breaks(self) -> str:
         """Hold calls until one is not answered; return how it broke, "" after a silence."""
-        broke, took_ms, timeout_ms = "", 0, HOLD_MS + SILENT_MS
-        while not broke:
-            begun_ms = self._runtime.now_ms()
-            broke = await self._held(HOLD_MS, timeout_ms)
-            took_ms = self._runtime.now_ms() - begun_ms
-        return "" if took_ms >= timeout_ms else broke
+        while True:
+            try:
+                await self._hold(self._broker, HOLD_MS, HOLD_MS + SILENT_MS)
+            except CallRefused:
+                raise
+            except CallFailed as failed:
+                if failed.end is CallEnd.ANSWERED:
+                    await self._runtime.sleep(self._retry_ms)
+                    continue
+                return str(failed) if failed.end is CallEnd.BROKEN else ""
 
-    async def _is_another_reached(self) -> bool:
-        """Return whether another broker answers, or there is none."""
+    async def _seems_dead(self) -> bool:
+        """Return whether the broker does not answer now, and another does, or there is none."""
+        if await self._end_of(0, ANSWERS_WITHIN_MS) is CallEnd.ANSWERED:
+            return False
         others = [each for each in self._watched() if each.broker_id != self._broker.broker_id]
         for other in others:
             try:
-                await self._control.call(other.control, HoldRequest(0), ANSWERS_WITHIN_MS)
+                await self._hold(other, 0, ANSWERS_WITHIN_MS)
             except CallRefused:
                 return True  # it lives, and is of an earlier version
-            except CallFailed:
-                continue
+            except CallFailed as failed:
+                if failed.end is not CallEnd.ANSWERED:
+                    continue
             return True
         return not others
 
-    async def _held(self, hold_ms: int, timeout_ms: int) -> str:
-        """Return "" where the broker answered, else how the call ended.
-
-        Raises:
-            CallRefused: the broker does not know the request.
-        """
+    async def _end_of(self, hold_ms: int, timeout_ms: int) -> CallEnd:
         try:
-            await self._control.call(self._broker.control, HoldRequest(hold_ms), timeout_ms)
+            await self._hold(self._broker, hold_ms, timeout_ms)
         except CallRefused:
             raise
         except CallFailed as failed:
-            return str(failed)
-        return ""
+            return failed.end
+        return CallEnd.ANSWERED
+
+    async def _hold(self, broker: BrokerEndpoints, hold_ms: int, timeout_ms: int) -> None:
+        """Return when the broker has answered.
+
+        Raises:
+            CallFailed: it did not.
+            CallRefused: it does not know the request.
+        """
+        answer = await self._control.call(broker.control, HoldRequest(hold_ms), timeout_ms)
+        if not isinstance(answer, CommandResponse) or answer.error is not ErrorCode.NONE:
+            raise CallRefused(f"broker {broker.broker_id} holds no call")

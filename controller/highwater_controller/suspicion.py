@@ -21,7 +21,10 @@ from highwater_core.events import EventKind
 
 
 async def on_broker_suspected(term: Term, event: BrokerSuspected) -> None:
-    """Take the lead from the broker, and it from the ISRs, unless it is gone or registered anew.
+    """Take the lead from the broker, and it from the ISRs.
+
+    Nothing happens if it is gone, registered anew, or answered meanwhile; if it shuts down, its
+    leads have been moved.
 
     Ordering: partitions that it leads Online under another ISR member -> it leaves the ISRs of
     those that it follows.
@@ -29,7 +32,10 @@ async def on_broker_suspected(term: Term, event: BrokerSuspected) -> None:
     context = term.context
     broker = event.broker_id
     known = context.live_brokers.get(broker)
-    if known is None or known.broker_epoch != event.broker_epoch or broker in context.shutting_down:
+    channel = term.channels.find(broker)
+    watch = None if channel is None else channel.watch
+    is_stale = known is None or known.broker_epoch != event.broker_epoch
+    if is_stale or watch is None or not watch.is_suspected or broker in context.shutting_down:
         return
     term.emit(
         EventKind.BROKER_SUSPECTED, broker=broker, broker_epoch=event.broker_epoch, why=event.why

@@ -264,6 +264,10 @@ _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
         " broker_epoch nor topic_id: without a controller nobody answers and nobody gives them",
     ),
     (
+        lambda t: t.commanded_by is CommandedBy.STATE_CHANGE_QUEUE and t.fast_failure_detection,
+        "commanded_by state_change_queue has no fast_failure_detection: it is a controller's",
+    ),
+    (
         lambda t: t.eligible_leader_replicas and t.isr_write is not IsrWrite.ALTER_PARTITION,
         "eligible_leader_replicas needs isr_write alter_partition: a leader that writes the ISR"
         " itself leaves out who is eligible, and whose contents are meant",

@@ -226,15 +226,27 @@ class CoordinationFactory(Protocol):
 # ---------------------------------------------------------------- control and data plane
 
 
+class CallEnd(StrEnum):
+    """What a failed call tells of its peer."""
+
+    BROKEN = "broken"
+    """The peer's side closed, reset or refused the connection: a machine that answers did that."""
+    SILENT = "silent"
+    """Nothing was heard, or nothing is known."""
+    ANSWERED = "answered"
+    """The peer lives: it answered that it cannot carry the call out now."""
+
+
 class CallFailed(Exception):
     """A call's outcome is unknown: no connection, a reset, or no answer in time.
 
     `sent` is False only when the request certainly never left this node.
     """
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    def __init__(self, message: str, *, sent: bool = True, end: CallEnd = CallEnd.SILENT) -> None:
         super().__init__(message)
         self.sent = sent
+        self.end = end
 
 
 class CallRefused(CallFailed):

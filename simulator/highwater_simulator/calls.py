@@ -17,7 +17,7 @@ from typing import Any
 from highwater_core.check import BugFound, check
 from highwater_core.ids import Endpoint
 from highwater_core.messages import ControlRequest, ControlResponse
-from highwater_core.ports import CallFailed, ControlHandler
+from highwater_core.ports import CallEnd, CallFailed, ControlHandler
 from highwater_core.runtime import TimedOut
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.network import Network, Pipe, Plane
@@ -210,7 +210,7 @@ class ServerSide:
 
     def break_off(self, why: str) -> None:
         client = self._client
-        self._to_client.send(lambda: client.end(CallFailed(why)))
+        self._to_client.send(lambda: client.end(CallFailed(why, end=CallEnd.BROKEN)))
 
     async def _handle(self, exchange: _Exchange, request: Any) -> None:
         carriage = self._listener.carriage
@@ -345,7 +345,8 @@ class ClientSide:
         self.end(CallFailed(why))
 
     def _reset(self) -> None:
-        self.end(CallFailed(f"{self._endpoint}: the connection was reset"))
+        reset = f"{self._endpoint}: the connection was reset"
+        self.end(CallFailed(reset, end=CallEnd.BROKEN))
 
     def end(self, failure: CallFailed) -> None:
         """Fail the pending calls; the next call needs a new connection."""
@@ -357,7 +358,8 @@ class ClientSide:
         unsent = {call_id for call_id, _ in self._unsent}
         for call_id, future in pending.items():
             sent = failure.sent and call_id not in unsent
-            future.set(_Answer(failure=CallFailed(str(failure), sent=sent)))
+            own = CallFailed(str(failure), sent=sent, end=failure.end)
+            future.set(_Answer(failure=own))
 
     def _send(self, server: ServerSide, call_id: int, request: Any) -> None:
         if self._unheard_since_ns is None:
@@ -371,7 +373,8 @@ class ClientSide:
         """Run at the peer when the handshake reaches it."""
         listener = self._listeners.find(self._endpoint)
         if listener is None:
-            refusal = CallFailed(f"{self._endpoint} refused the connection", sent=False)
+            why = f"{self._endpoint} refused the connection"
+            refusal = CallFailed(why, sent=False, end=CallEnd.BROKEN)
             self._to_client.send(lambda: self.end(refusal))
             return
         server = ServerSide(listener, self, self._to_client)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from highwater_chaos.plan import PlanTopology
+from highwater_controller.controller_events import BrokerSuspected
 from highwater_core.events import EventKind, TraceEvent
 from highwater_simulator.client import SimulatedClient
 from highwater_simulator.network import Plane
@@ -202,6 +203,24 @@ def test_a_controller_whose_connections_all_break_takes_no_lead() -> None:
     cluster = Cluster(7)
     cluster.run(story)
     assert cluster.suspected == []
+
+
+def test_a_suspicion_of_a_broker_that_answered_before_it_is_handled_does_nothing() -> None:
+    async def story(cluster: Cluster) -> None:
+        leader, active = cluster.leader, cluster.world.active_controller()
+        assert active is not None
+        node = cluster.world.handle(active).node
+        controller = node._controller
+        channel = controller.term.channels.find(leader)
+        assert channel.watch is not None
+        for is_suspected in (False, True):
+            channel.watch.is_suspected = is_suspected
+            registration = channel.broker
+            controller.enqueue(BrokerSuspected(leader, registration.broker_epoch, "it broke"))
+            await cluster.client.runtime.sleep(500)
+            assert (cluster.leader != leader) == is_suspected
+
+    Cluster(7).run(story)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -37,7 +37,7 @@ from highwater_core.messages import (
     UpdateMetadataRequest,
 )
 from highwater_core.networks import parse_networks
-from highwater_core.ports import CallFailed, CallRefused
+from highwater_core.ports import CallEnd, CallFailed, CallRefused
 from highwater_wire.control import METHODS, WATCH_TRACE, decode_trace_line, encode_watch_trace
 
 UnaryMethod = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
@@ -345,3 +345,21 @@ def test_who_greets_nobody_keeps_no_connection(monkeypatch: pytest.MonkeyPatch) 
         writer.close()
 
     run(body)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "end"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, "Socket closed", CallEnd.BROKEN),
+        (grpc.StatusCode.UNAVAILABLE, "recvmsg:Connection reset by peer", CallEnd.BROKEN),
+        (grpc.StatusCode.UNAVAILABLE, "failed to connect: Connection refused", CallEnd.BROKEN),
+        (grpc.StatusCode.UNAVAILABLE, "recvmsg:Connection timed out (110)", CallEnd.SILENT),
+        (grpc.StatusCode.UNAVAILABLE, "keepalive watchdog timeout", CallEnd.SILENT),
+        (grpc.StatusCode.UNAVAILABLE, "ping timeout", CallEnd.SILENT),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", CallEnd.SILENT),
+        (grpc.StatusCode.INTERNAL, "RST_STREAM", CallEnd.SILENT),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "1000 calls run", CallEnd.ANSWERED),
+    ],
+)
+def test_a_failed_call_tells_of_its_peer(code: grpc.StatusCode, details: str, end: CallEnd) -> None:
+    assert control_plane._end_of(code, details) is end

@@ -12,7 +12,7 @@ from bench.compare import common_second, compared_measures, read_results, told_b
 from bench.machine import Machine
 from bench.quietness import Quietness
 from bench.report import Result
-from bench.targets import BRING_UP, LATENCY_P50, REQUESTS
+from bench.targets import BRING_UP, FAST_FAILOVER, LATENCY_P50, REQUESTS
 from bench.trend import TrendLine, add_line, draw, line_of, ratios, read_lines
 from highwater.errors import HarnessError
 
@@ -68,6 +68,21 @@ def test_beside_another_system_the_hours_own_speed_drops_out() -> None:
     assert common_second([old], [result(requests=STEADY)]) == ""
 
 
+def test_a_measure_that_the_second_system_lacks_is_compared_by_itself() -> None:
+    old, new = (
+        replace(each, samples={**each.samples, "Highwater": {FAST_FAILOVER.key: times(factor)}})
+        for each, factor in ((beside_kafka([], []), 0.004), (beside_kafka([], []), 0.06))
+    )
+    (found,) = compared_measures([old], [new], KAFKA)
+    assert (found.measure, found.is_ratio, found.is_worse) == (FAST_FAILOVER, False, True)
+
+
+def test_a_small_change_is_told_and_is_no_failure() -> None:
+    (found,) = compared_measures([result(requests=STEADY)], [result(requests=times(0.96))], "")
+    assert found.in_words().startswith("worse: ")
+    assert not found.is_worse
+
+
 def test_several_results_are_read_from_a_folder_and_bad_ones_are_told(tmp_path: Path) -> None:
     for number in (1, 2):
         each = result(requests=STEADY)
@@ -79,6 +94,11 @@ def test_several_results_are_read_from_a_folder_and_bad_ones_are_told(tmp_path: 
     (tmp_path / "3.json").write_text('{"date": 3}')
     with pytest.raises(HarnessError, match=r"3\.json is no result of the bench"):
         read_results(tmp_path)
+    for systems in ([], ["Highwater", KAFKA]):
+        bad = replace(result(), systems=systems)
+        (tmp_path / "3.json").write_bytes(msgspec.json.encode(bad))
+        with pytest.raises(HarnessError, match="a system has no samples"):
+            read_results(tmp_path)
     with pytest.raises(HarnessError, match="No such file"):
         read_results(tmp_path / "none.json")
 

@@ -11,7 +11,15 @@ from bench.confidence import change_of, rank_of_bound
 
 @pytest.mark.parametrize(
     ("before", "after", "rank"),
-    [(3, 3, None), (4, 4, 1), (5, 5, 3), (8, 8, 14), (10, 10, 24), (4, 10, 6), (20, 20, 128)],
+    [
+        (3, 3, None),
+        (4, 4, 1),
+        (5, 5, 3),
+        (8, 8, 14),
+        (10, 10, 24),
+        (4, 10, 6),
+        (20, 20, 128),
+    ],
 )
 def test_the_bound_is_that_of_mann_and_whitneys_tables(
     before: int, after: int, rank: int | None
@@ -62,3 +70,11 @@ def test_a_change_of_five_percent_is_told_where_the_samples_are_close(
         told += change is not None and change.is_told
     assert told >= 100 * least
     assert told < 60 or least
+
+
+def test_many_samples_have_a_bound_that_goes_on_from_the_exact_one() -> None:
+    exact, normal = rank_of_bound(50, 50, 0.95), rank_of_bound(51, 51, 0.95)
+    assert exact is not None
+    assert normal is not None
+    assert exact < normal < 1.06 * exact
+    assert rank_of_bound(2_000, 2_000, 0.95) is not None

@@ -9,10 +9,10 @@ import cramjam
 import pytest
 
 from highwater_checker import segments
-from highwater_checker.decoding import Decoding
+from highwater_checker.decoding import Decoding, kept_bytes
 from highwater_checker.history import Acknowledged
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
-from highwater_checker.segments import Batch, ReplicaLog, UnreadableRecords, size_bytes
+from highwater_checker.segments import Batch, ReplicaLog, UnreadableRecords
 from tests.pipeline.record_histories import batch
 from tests.unit.checker.test_compression import batch_of, plain_records
 
@@ -62,10 +62,10 @@ def test_batches_are_equal_with_and_without_their_records() -> None:
     assert decoded == FIRST
 
 
-@pytest.mark.parametrize("room", [0, size_bytes(RECORDS[0]), 2 * size_bytes(RECORDS[0]) + 1])
+@pytest.mark.parametrize("room", [0, kept_bytes(RECORDS[0]), 2 * kept_bytes(RECORDS[0]) + 1])
 def test_records_beyond_the_room_are_decoded_each_time(room: int, unpackings: list[bytes]) -> None:
     mine = Decoding(room).decoded([FIRST, SECOND], is_compacted=False)
-    assert [each.decoded is not None for each in mine] == [room > size_bytes(RECORDS[0]), False]
+    assert [each.decoded is not None for each in mine] == [room > kept_bytes(RECORDS[0]), False]
     assert records_of(mine) == RECORDS
     assert unpackings[:2] == [FIRST.data, SECOND.data]
     assert len(unpackings) == 2 + sum(each.decoded is None for each in mine)
@@ -90,7 +90,7 @@ def test_a_damaged_batch_is_found_behind_ones_that_are_known() -> None:
 
 def test_each_log_may_unpack_its_own_records_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = Batch(0, 3, 0, batch_of(GZIP, bytes(cramjam.gzip.compress(plain_records()))))
-    most = sum(map(size_bytes, packed.records()))
+    most = sum(100 + len(value or b"") for _, _, value in packed.records())
     monkeypatch.setattr(segments, "UNPACKED_OF_A_LOG_MAX_BYTES", most)
     decoding = Decoding()
     for _ in range(3):

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from highwater_adapters.control_plane import _CHANNEL_OPTIONS
 from highwater_controller.broker_watch import ANSWERS_WITHIN_MS, HOLD_MS, SILENT_MS, BrokerWatch
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, Endpoint, NodeId
 from highwater_core.messages import BrokerEndpoints, CommandResponse, HoldRequest
-from highwater_core.ports import CallFailed, CallRefused
+from highwater_core.ports import CallEnd, CallFailed, CallRefused
 from highwater_simulator.kernel import Kernel
 from highwater_simulator.tasks import NodeRuntime
 
@@ -23,23 +24,26 @@ RETRY_MS = 100
 
 @dataclass(frozen=True)
 class End:
-    """How a call ends: after so long, with an answer, a failure or a refusal."""
+    """How a call ends: after so long, with an answer or with a failure."""
 
     after_ms: int | None = None
     """None: when it is answered, or its timeout is over."""
-    failure: type[CallFailed] | None = None
+    failure: CallFailed | None = None
+    error: ErrorCode = ErrorCode.NONE
 
 
-ANSWERED, SILENT = End(), End(None, CallFailed)
-BROKEN, REFUSED = End(7, CallFailed), End(7, CallRefused)
+WHY = "the connection broke"
+ANSWERED, SILENT = End(), End(None, CallFailed("no answer"))
+GIVEN_UP = End(7, CallFailed("given up by the kernel"))
+BROKEN, REFUSED = End(7, CallFailed(WHY, end=CallEnd.BROKEN)), End(7, CallRefused("no such method"))
+BUSY = End(7, CallFailed("1000 calls run", end=CallEnd.ANSWERED))
+NOT_A_BROKER = End(7, None, ErrorCode.INVALID_REQUEST)
 
 
 class ScriptedPeer:
     """Ends calls as the script says, then answers no more; at its end time stands still."""
 
-    def __init__(
-        self, runtime: NodeRuntime, script: list[End], other: type[CallFailed] | None
-    ) -> None:
+    def __init__(self, runtime: NodeRuntime, script: list[End], other: CallFailed | None) -> None:
         """other: how calls to the other broker fail; None: they are answered."""
         self._runtime = runtime
         self._other = other
@@ -52,7 +56,7 @@ class ScriptedPeer:
     ) -> CommandResponse:
         if endpoint == OTHER_AT:
             if self._other is not None:
-                raise self._other("it cannot be reached")
+                raise self._other
             return CommandResponse(ErrorCode.NONE)
         self.calls.append((request.hold_ms, timeout_ms))
         end = self._script.pop(0) if self._script else End(1_000_000)
@@ -61,14 +65,14 @@ class ScriptedPeer:
         else:
             await self._runtime.sleep(timeout_ms if end.failure else request.hold_ms)
         if end.failure is not None:
-            raise end.failure("the connection broke")
-        return CommandResponse(ErrorCode.NONE)
+            raise end.failure
+        return CommandResponse(end.error)
 
 
 def watch(
     script: list[End],
     others: tuple[BrokerEndpoints, ...] = (OTHER,),
-    other: type[CallFailed] | None = None,
+    other: CallFailed | None = None,
 ) -> tuple[list[str], ScriptedPeer, int]:
     """Return why the broker was suspected, each time; the calls; the tasks that are left."""
     kernel = Kernel()
@@ -96,6 +100,10 @@ def watch(
         ([ANSWERED, ANSWERED, ANSWERED, BROKEN, BROKEN], 1),
         ([ANSWERED, BROKEN, ANSWERED], 0),  # a reset
         ([ANSWERED, SILENT, BROKEN, BROKEN], 0),  # a keepalive after a cut
+        ([ANSWERED, GIVEN_UP, GIVEN_UP, GIVEN_UP], 0),  # a command that was not acknowledged
+        ([ANSWERED, BROKEN, GIVEN_UP], 1),
+        ([ANSWERED, BUSY, BUSY, BROKEN, BUSY, BUSY], 0),
+        ([ANSWERED, BUSY, BROKEN, BROKEN], 1),
         ([ANSWERED, SILENT, SILENT, SILENT], 0),
         ([BROKEN, BROKEN, BROKEN, BROKEN], 0),  # it has not answered yet
         ([ANSWERED, BROKEN, BROKEN, BROKEN, BROKEN, BROKEN], 1),  # once for one death
@@ -107,13 +115,16 @@ def test_a_broker_is_suspected_that_answered_broke_off_and_does_not_answer(
     script: list[End], times: int
 ) -> None:
     suspected, _, tasks = watch(script)
-    assert suspected == ["the connection broke"] * times
+    assert suspected == [WHY] * times
     assert tasks == 1
 
 
+@pytest.mark.parametrize("last", [REFUSED, NOT_A_BROKER])
 @pytest.mark.parametrize("before", [[], [ANSWERED], [ANSWERED, BROKEN]])
-def test_a_broker_that_does_not_know_the_request_is_watched_no_longer(before: list[End]) -> None:
-    suspected, peer, tasks = watch([*before, REFUSED])
+def test_a_peer_that_does_not_know_the_request_is_watched_no_longer(
+    before: list[End], last: End
+) -> None:
+    suspected, peer, tasks = watch([*before, last])
     assert (suspected, tasks) == ([], 0)
     assert len(peer.calls) == len(before) + 1
 
@@ -129,13 +140,22 @@ def test_calls_are_held_and_a_doubt_is_short() -> None:
     ("others", "other", "times"),
     [
         ((OTHER,), None, 1),
-        ((OTHER,), CallFailed, 0),  # the controller is cut off
-        ((OTHER,), CallRefused, 1),  # a broker of an earlier version
+        ((OTHER,), CallFailed("it cannot be reached"), 0),  # the controller is cut off
+        ((OTHER,), BROKEN.failure, 0),
+        ((OTHER,), BUSY.failure, 1),
+        ((OTHER,), REFUSED.failure, 1),  # a broker of an earlier version
         ((), None, 1),
     ],
 )
 def test_a_controller_that_reaches_no_other_broker_suspects_nobody(
-    others: tuple[BrokerEndpoints, ...], other: type[CallFailed] | None, times: int
+    others: tuple[BrokerEndpoints, ...], other: CallFailed | None, times: int
 ) -> None:
     suspected, _, _ = watch([ANSWERED, BROKEN, BROKEN], others, other)
     assert len(suspected) == times
+
+
+def test_a_held_call_ends_before_a_kernel_gives_up_a_peer_that_was_cut_off() -> None:
+    """gRPC sets TCP_USER_TIMEOUT to its keepalive's timeout: what a cut leaves unacknowledged
+    breaks the connection so long after it was written, which is after the call began."""
+    keepalive_timeout_ms = dict(_CHANNEL_OPTIONS)["grpc.keepalive_timeout_ms"]
+    assert keepalive_timeout_ms > HOLD_MS + SILENT_MS
