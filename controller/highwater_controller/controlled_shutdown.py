@@ -5,8 +5,10 @@ Source: docs/explanation/replication.md, "Flows"; Kafka's KafkaController.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from highwater_controller.alter_partition import is_stale_broker
-from highwater_controller.context import Replica
+from highwater_controller.context import ControllerContext, Replica
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
@@ -16,7 +18,7 @@ from highwater_controller.term import Term
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
 from highwater_core.fail_points import FailPoint
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
 from highwater_core.messages import ControlledShutdownRequest, ControlledShutdownResponse
 
 
@@ -44,12 +46,7 @@ async def on_controlled_shutdown(
         and partition in context.leaderships
         and not context.is_to_be_deleted(partition.topic)
     ]
-    led = [
-        partition
-        for partition in shared
-        if context.leader_of(partition) == broker
-        and context.partition_state(partition) is PartitionState.ONLINE
-    ]
+    led = online_leads(context, shared, broker)
     await move_partitions(term, led, PartitionState.ONLINE, Selector.CONTROLLED_SHUTDOWN)
     followed = [partition for partition in shared if partition not in led]
     await move_replicas(
@@ -57,6 +54,18 @@ async def on_controlled_shutdown(
     )
     await term.fail_points.reach(FailPoint.BEFORE_CONTROLLED_SHUTDOWN_REPLY)
     return ControlledShutdownResponse(ErrorCode.NONE, _still_led(term, led, broker))
+
+
+def online_leads(
+    context: ControllerContext, partitions: Iterable[TopicPartition], broker: NodeId
+) -> list[TopicPartition]:
+    """Return those of the partitions that the broker leads, and that have a leader."""
+    return [
+        partition
+        for partition in partitions
+        if context.leader_of(partition) == broker
+        and context.partition_state(partition) is PartitionState.ONLINE
+    ]
 
 
 def _still_led(term: Term, led: list[TopicPartition], broker: int) -> tuple[TopicPartition, ...]:

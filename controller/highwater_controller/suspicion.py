@@ -10,6 +10,7 @@ Source: docs/decisions/0017-a-broken-connection-is-a-hint.md.
 from __future__ import annotations
 
 from highwater_controller.context import Replica
+from highwater_controller.controlled_shutdown import online_leads
 from highwater_controller.controller_events import BrokerSuspected
 from highwater_controller.logic.leader_selectors import Selector
 from highwater_controller.logic.partition_states import PartitionState
@@ -47,12 +48,7 @@ async def on_broker_suspected(term: Term, event: BrokerSuspected) -> None:
         and context.leaderships[partition].leadership.isr != (broker,)
         and not context.is_to_be_deleted(partition.topic)
     ]
-    led = [
-        partition
-        for partition in shared
-        if context.leader_of(partition) == broker
-        and context.partition_state(partition) is PartitionState.ONLINE
-    ]
+    led = online_leads(context, shared, broker)
     context.suspected.add(broker)
     await move_partitions(term, led, PartitionState.ONLINE, Selector.SUSPECTED)
     context.suspected.discard(broker)
