@@ -18,7 +18,6 @@ from highwater_checker.run_folder.documents import ACKS_ALL, PromisedProducer
 from highwater_client.outcomes import UNACKNOWLEDGED
 
 OnDelivery = Callable[[KafkaError | None, Message], object]
-_NOT_TOLD, _ONCE = 0, 1
 _ANY_NUMBER = 0
 _FINISH_WITHIN_S = 10.0
 
@@ -62,7 +61,6 @@ class RecordedProducer:
     ) -> None:
         self.promised = promised_by(process, config)
         """The configuration's promises about acknowledged records."""
-        self._tries = _ONCE if _retries(config) == 0 else _NOT_TOLD
         self._producer: Any = confluent_kafka.Producer(dict(config))
         self._history = history
         self._values = values
@@ -102,14 +100,14 @@ class RecordedProducer:
             at = message.partition()
             at = partition if at is None else at
             write(
-                outcome_of_send(name), operation, SEND, topic, at, text, found, name, self._tries,
-                key_text,
+                outcome_of_send(name), operation, SEND, topic, at, text, found, name,
+                key=key_text,
             )  # fmt: skip
             if on_delivery is not None and not self._has_ended:
                 on_delivery(error, message)
 
         place = topic, partition, text
-        write(OperationType.INVOKE, operation, SEND, *place, tries=self._tries, key=key_text)
+        write(OperationType.INVOKE, operation, SEND, *place, key=key_text)
         try:
             self._producer.produce(
                 topic, value=value, key=key, partition=partition, on_delivery=delivered
@@ -168,11 +166,6 @@ def promised_by(process: str, config: Mapping[str, Any]) -> PromisedProducer:
 
 def _acks(setting: Any) -> int:
     return ACKS_ALL if setting is None or str(setting) == "all" else int(setting)
-
-
-def _retries(config: Mapping[str, Any]) -> int | None:
-    found = _of(config, "message.send.max.retries", "retries")
-    return None if found is None else int(found)
 
 
 def _of(config: Mapping[str, Any], *names: str) -> Any:

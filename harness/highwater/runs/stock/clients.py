@@ -30,6 +30,10 @@ OnDone = Callable[[int, str], None]
 class StockProducer(Protocol):
     """A producer; only its own thread calls it."""
 
+    @property
+    def sends_once(self) -> bool:
+        """Whether it certainly sends each record once: no library tells how often it did."""
+
     def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
         """Give the client a record; on_done is called once.
 

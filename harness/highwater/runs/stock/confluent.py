@@ -61,7 +61,14 @@ def producer_settings(bootstrap: str, planned: PlannedProducer) -> dict[str, Any
 
 
 class ConfluentProducer:
-    """A producer whose outcomes come while it works."""
+    """A producer whose outcomes come while it works.
+
+    Also with message.send.max.retries=0 librdkafka sends a record again whose leader answered that
+    it leads no more, and takes it for one that was not appended. A leader that is deposed while the
+    record waits for its followers answers so, and the record may be committed.
+    """
+
+    sends_once = False
 
     def __init__(self, bootstrap: str, settings: PlannedProducer) -> None:
         self._producer = confluent_kafka.Producer(producer_settings(bootstrap, settings))

@@ -63,6 +63,7 @@ class KafkaPythonProducer:
 
     def __init__(self, bootstrap: str, settings: PlannedProducer) -> None:
         self._producer = kafka.KafkaProducer(**producer_settings(bootstrap, settings))
+        self.sends_once = not settings.retries
 
     def send(self, topic: str, partition: int, value: str, on_done: OnDone) -> None:
         try:

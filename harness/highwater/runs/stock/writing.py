@@ -37,8 +37,7 @@ class WritingThread:
         self._settings = settings
         self._partitions = partitions
         self._history = history
-        # A library does not report its retries; without retries it sends once.
-        self._tries = _NOT_TOLD if settings.retries else _ONCE
+        self._tries = _ONCE if producer.sends_once else _NOT_TOLD
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=process, daemon=True)
         self._crash = ""
