@@ -27,6 +27,7 @@ from highwater_core.messages import (
 from highwater_core.runtime import Event, Future, Queue, Runtime, TimedOut
 
 MAX_HOLD_MS = 60_000
+"""A call is held no longer, whatever its caller asks for."""
 ANNOUNCE_REFUSED_MS = 1_000
 """How long after the last command the controller is asked to repeat refused ones."""
 

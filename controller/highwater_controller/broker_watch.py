@@ -59,7 +59,7 @@ class BrokerWatch:
         """
         try:
             while True:
-                while await self._end_of(0, SILENT_MS) is not CallEnd.ANSWERED:
+                while not await self._lives(self._broker, SILENT_MS):
                     await self._runtime.sleep(self._retry_ms)
                 self.is_suspected = False
                 why = await self._until_it_breaks()
@@ -72,48 +72,49 @@ class BrokerWatch:
     async def _until_it_breaks(self) -> str:
         """Hold calls until one is not answered; return how it broke, "" after a silence."""
         while True:
-            try:
-                await self._hold(self._broker, HOLD_MS, HOLD_MS + SILENT_MS)
-            except CallRefused:
-                raise
-            except CallFailed as failed:
-                if failed.end is CallEnd.ANSWERED:
-                    await self._runtime.sleep(self._retry_ms)
-                    continue
+            failed = await self._failure_of(self._broker, HOLD_MS, HOLD_MS + SILENT_MS)
+            if failed is None:
+                continue
+            if failed.end is not CallEnd.ANSWERED:
                 return str(failed) if failed.end is CallEnd.BROKEN else ""
+            await self._runtime.sleep(self._retry_ms)
 
     async def _seems_dead(self) -> bool:
         """Return whether the broker does not answer now, and another does, or there is none."""
-        if await self._end_of(0, ANSWERS_WITHIN_MS) is CallEnd.ANSWERED:
+        if await self._lives(self._broker, ANSWERS_WITHIN_MS):
             return False
         others = [each for each in self._watched() if each.broker_id != self._broker.broker_id]
         for other in others:
             try:
-                await self._hold(other, 0, ANSWERS_WITHIN_MS)
+                if await self._lives(other, ANSWERS_WITHIN_MS):
+                    return True
             except CallRefused:
                 return True  # it lives, and is of an earlier version
-            except CallFailed as failed:
-                if failed.end is not CallEnd.ANSWERED:
-                    continue
-            return True
         return not others
 
-    async def _end_of(self, hold_ms: int, timeout_ms: int) -> CallEnd:
+    async def _lives(self, broker: BrokerEndpoints, within_ms: int) -> bool:
+        """Return whether the broker answers at once, if only that it is too busy.
+
+        Raises:
+            CallRefused: it does not know the request.
+        """
+        failed = await self._failure_of(broker, 0, within_ms)
+        return failed is None or failed.end is CallEnd.ANSWERED
+
+    async def _failure_of(
+        self, broker: BrokerEndpoints, hold_ms: int, timeout_ms: int
+    ) -> CallFailed | None:
+        """Hold a call; return how it failed, None where it was answered.
+
+        Raises:
+            CallRefused: the broker does not know the request.
+        """
         try:
-            await self._hold(self._broker, hold_ms, timeout_ms)
+            answer = await self._control.call(broker.control, HoldRequest(hold_ms), timeout_ms)
         except CallRefused:
             raise
         except CallFailed as failed:
-            return failed.end
-        return CallEnd.ANSWERED
-
-    async def _hold(self, broker: BrokerEndpoints, hold_ms: int, timeout_ms: int) -> None:
-        """Return when the broker has answered.
-
-        Raises:
-            CallFailed: it did not.
-            CallRefused: it does not know the request.
-        """
-        answer = await self._control.call(broker.control, HoldRequest(hold_ms), timeout_ms)
+            return failed
         if not isinstance(answer, CommandResponse) or answer.error is not ErrorCode.NONE:
             raise CallRefused(f"broker {broker.broker_id} holds no call")
+        return None

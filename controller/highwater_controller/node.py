@@ -28,6 +28,7 @@ from highwater_core.events import EventKind
 from highwater_core.fail_points import CONTROLLER_FAIL_POINTS, FailPoints
 from highwater_core.ids import NO_CONTROLLER_EPOCH, NO_LEADER
 from highwater_core.messages import (
+    BrokerCommand,
     CommandResponse,
     ControlRequest,
     ControlResponse,
@@ -37,12 +38,9 @@ from highwater_core.messages import (
     DeleteTopicsResponse,
     HoldRequest,
     InspectRequest,
-    LeaderAndIsrRequest,
     NodeSnapshot,
     SetFailPointRequest,
-    StopReplicaRequest,
     TaskSnapshot,
-    UpdateMetadataRequest,
     refusal,
 )
 from highwater_core.ports import (
@@ -197,10 +195,7 @@ class ControllerNode:
         """Answer any request of the control plane."""
         if isinstance(request, InspectRequest):
             return self.snapshot()
-        if isinstance(
-            request,
-            LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest | HoldRequest,
-        ):
+        if isinstance(request, BrokerCommand | HoldRequest):
             self._ports.trace.emit(
                 EventKind.REQUEST_REFUSED,
                 request=type(request).__name__,

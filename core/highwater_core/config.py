@@ -265,7 +265,7 @@ _PREMISES: tuple[tuple[Callable[[Toggles], bool], str], ...] = (
     ),
     (
         lambda t: t.commanded_by is CommandedBy.STATE_CHANGE_QUEUE and t.fast_failure_detection,
-        "commanded_by state_change_queue has no fast_failure_detection: it is a controller's",
+        "commanded_by state_change_queue has no fast_failure_detection: a controller does that",
     ),
     (
         lambda t: t.eligible_leader_replicas and t.isr_write is not IsrWrite.ALTER_PARTITION,

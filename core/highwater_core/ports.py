@@ -230,7 +230,7 @@ class CallEnd(StrEnum):
     """What a failed call tells of its peer."""
 
     BROKEN = "broken"
-    """The peer's side closed, reset or refused the connection: a machine that answers did that."""
+    """The peer's machine closed, reset or refused the connection: it could be reached."""
     SILENT = "silent"
     """Nothing was heard, or nothing is known."""
     ANSWERED = "answered"
