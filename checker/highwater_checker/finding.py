@@ -51,6 +51,10 @@ class Finding:
     around: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
     """The rows of the catalogue of historical bugs that explain it."""
+    ids: tuple[str, ...] = ()
+    """The JIRA and KIP ids of those rows."""
+    cause: str = ""
+    """The events of the run that are those rows' triggers, in a sentence; "" without a row."""
     traced: tuple[Traced, ...] = ()
     """The trace events that show it."""
     looks: tuple[int, ...] = ()
@@ -59,12 +63,14 @@ class Finding:
     """The probe whose answer shows it."""
 
     def __str__(self) -> str:
-        """Return rule, place, operation and message in one line."""
+        """Return rule, place, operation, message and cause in one line."""
         where = [f"{self.topic}-{self.partition}"] if self.topic and self.partition >= 0 else []
         where += [f"offset {self.offset}"] if self.offset >= 0 else []
         where += [f"broker {self.broker}"] if self.broker >= 0 else []
         where += [self.operation] if self.operation else []
-        return f"{self.invariant}: {', '.join(where)}{': ' if where else ''}{self.message}"
+        rows = ", ".join(map(str, self.rows))
+        cause = f": row {rows} ({', '.join(self.ids)}): {self.cause}" if rows else ""
+        return f"{self.invariant}: {', '.join(where)}{': ' if where else ''}{self.message}{cause}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,12 @@ def _named(
     )
     if not explanations:
         return finding
-    said = "; ".join(str(each) for each in explanations)
-    rows = tuple(each.row for each in explanations)
-    return replace(finding, message=f"{finding.message}: {said}", rows=rows)
+    return replace(
+        finding,
+        rows=tuple(each.row for each in explanations),
+        ids=tuple(name for each in explanations for name in each.ids),
+        cause="; ".join(each.evidence for each in explanations),
+    )
 
 
 def _until(finding: Finding, trace: Sequence[TraceEvent]) -> Sequence[TraceEvent]:

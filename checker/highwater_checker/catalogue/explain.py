@@ -30,9 +30,6 @@ class Explanation:
     ids: tuple[str, ...]
     evidence: str
 
-    def __str__(self) -> str:
-        return f"row {self.row} ({', '.join(self.ids)}): {self.evidence}"
-
 
 def explain(
     violation_invariant: str,

@@ -22,6 +22,8 @@ class JudgedFinding:
     looks and probes that show it.
     around: what each replica holds from three records before the offset to three after it.
     rows: the rows of the catalogue of historical bugs that explain it.
+    ids: the JIRA and KIP ids of those rows.
+    cause: the events of the run that are those rows' triggers, in a sentence.
     """
 
     run: str
@@ -37,6 +39,8 @@ class JudgedFinding:
     evidence: tuple[EvidenceLine, ...]
     around: tuple[str, ...]
     rows: tuple[int, ...]
+    ids: tuple[str, ...]
+    cause: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ def _judged_finding(
         evidence=lines,
         around=finding.around,
         rows=finding.rows,
+        ids=finding.ids,
+        cause=finding.cause or None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from highwater.report.diagram_svg import drawing_of
@@ -37,11 +37,10 @@ def part_of_violation(
     faults: Sequence[FaultSpan],
 ) -> dict[str, object]:
     """Return what the page's part on the first finding needs."""
-    headline, cause = _headline(told)
     return {
         "told": told,
-        "headline": headline,
-        "cause": cause,
+        "headline": _headline(told),
+        "cause": told.finding.cause,
         "rows": [row for row in CATALOGUE if row.number in told.finding.rows],
         "lines": list(told.story.pieces()),
         "drawing": drawing_of(diagram_of(told.story)),
@@ -53,14 +52,10 @@ def part_of_violation(
     }
 
 
-def _headline(told: Explained) -> tuple[str, str]:
-    """Return the finding in one sentence with its time, and its cause by the catalogue, or ""."""
-    text, cause = str(told.finding), ""
-    for number in told.finding.rows[:1]:
-        text, _, cause = text.partition(f": row {number} (")
-        cause = cause.partition("): ")[2]
+def _headline(told: Explained) -> str:
+    """Return the finding in one sentence with its time; its cause is told beside it."""
     at = "" if told.seen_s is None else f" ({told.seen_s:.3f} s from the run's start)"
-    return f"{text}{at}", cause
+    return f"{replace(told.finding, rows=())}{at}"
 
 
 def _partition(told: Explained) -> TopicPartition | None:

@@ -89,13 +89,14 @@ def _finding(found: Found, result: RunResult) -> Finding:
         if isinstance(event, TraceEvent)
         and (event.topic or "", event.partition) == (violation.topic, violation.partition)
     )
-    named = f": row {', '.join(map(str, found.rows))} ({', '.join(found.ids)}): {found.evidence}"
     return Finding(
         violation.invariant,
-        violation.message + (named if found.rows else ""),
+        violation.message,
         violation.topic,
         violation.partition,
         violation.offset,
         rows=found.rows,
+        ids=found.ids,
+        cause=found.evidence,
         traced=tuple(Traced.of(event) for event in islice(on_it, 1)),
     )

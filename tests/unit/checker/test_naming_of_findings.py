@@ -35,7 +35,10 @@ def test_a_finding_of_v3_gets_the_rows_that_explain_it_in_words_and_as_numbers()
     (check,) = name_findings(checked(Finding("I1", "lost", *AT, 7)), [UNCLEAN], (Preset.V3,))
     (finding,) = check.findings
     assert finding.rows == (10,)
-    assert finding.message.startswith("lost: row 10 (KIP-106, ")
+    assert finding.message == "lost"
+    assert finding.ids[0] == "KIP-106"
+    assert "outside the ISR" in finding.cause
+    assert str(finding).startswith("I1: t-0, offset 7: lost: row 10 (KIP-106, ")
 
 
 @pytest.mark.parametrize(
