@@ -52,6 +52,7 @@ ACTS = """<script>
     click("button.move[data-at]");
     told.zoomed = [time.start, time.end];
     told.address = location.hash;
+    told.single = plot.get_model_by_name("each operation").visible;
     click("fieldset[data-of=node] input[value=broker-0]");
     told.without = lanes("nodes");
     const hidden = [];
@@ -64,6 +65,8 @@ ACTS = """<script>
     told.with = lanes("nodes");
     click("button.move[data-by='0'][data-to='0']");
     told.whole = [time.start, time.end];
+    time.setv({start: 0, end: 1e-3});
+    told.single_in_a_stretch = plot.get_model_by_name("each operation").visible;
   }
 })();
 </script></body>"""
@@ -125,6 +128,7 @@ def test_the_page_zooms_to_the_finding_and_filters_nodes(
     assert "broker-0" in told["with"]
     assert told["without"] == [name for name in told["with"] if name != "broker-0"]
     assert told["hidden"] == ["broker-0"]
+    assert told["single_in_a_stretch"] is True
     assert "kill" in " ".join(told["faults"])
 
 

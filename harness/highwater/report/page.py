@@ -15,6 +15,7 @@ from highwater.report.failover import Gap
 from highwater.report.failover_phases import FailoverPhases, failover_phases
 from highwater.report.faults_in_run import FaultSpan
 from highwater.report.junit import JUNIT, junit_xml
+from highwater.report.operations import operations_of
 from highwater.report.timeline import timeline_of
 from highwater.report.timeline_drawing import Drawn, draw_timeline
 from highwater.report.violation import part_of_violation
@@ -78,7 +79,9 @@ def _timeline(
         return None
     found = [TopicPartition(each.topic, each.partition) for each in verdict.findings]
     timeline = timeline_of(evidence.looks, evidence.sends, (*first, *found))
-    return draw_timeline(timeline, faults, violation_s)
+    moments_ns = [round(violation_s * 1e9)] if violation_s else [each.begin_ns for each in faults]
+    operations = operations_of(evidence.histories, moments_ns, round(timeline.end_s * 1e9))
+    return draw_timeline(timeline, faults, violation_s, operations)
 
 
 def _failovers(

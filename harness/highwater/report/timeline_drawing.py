@@ -12,6 +12,16 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from highwater.report.faults_in_run import FaultSpan
+from highwater.report.figures import (
+    GREY,
+    Figure,
+    add_hover,
+    add_legend,
+    count_from_zero,
+    new_figure,
+)
+from highwater.report.operations import NONE, Operations
+from highwater.report.operations_drawing import draw_operations
 from highwater.report.timeline import Bin, Lag, Span, Timeline
 from highwater_chaos import faults as f
 from highwater_core.ids import NodeId, node_name
@@ -19,21 +29,16 @@ from highwater_core.ids import NodeId, node_name
 if TYPE_CHECKING:
     from bokeh.models import Range1d
 
-Figure = Any
-"""Bokeh's."""
 TIME_RANGE, NODES, LEADERS, LAGS = "time", "nodes", "leaders", "lags of "
 LABELS = "labels of "
 """Names for the page's own script: of the axis that all figures share, of the figures, and of the
 labels on their bars; those of lags end with their partition, those of labels with their figure."""
 OTHER_FAULTS = "several nodes"
 """The lane of faults that act on no single node."""
-_WIDTH = 1_150
-_LEFT, _RIGHT = 110, 20
-_GREY = "#8a8f98"
 _STATES = {
     "down": "#d55e00",
     "frozen": "#f0e442",
-    "cut off": _GREY,
+    "cut off": GREY,
     "up": "#a9c4dc",
     "leads": "#0072b2",
     "active": "#0072b2",
@@ -76,7 +81,10 @@ class Drawn:
 
 
 def draw_timeline(
-    timeline: Timeline, faults: Sequence[FaultSpan], violation_s: float | None
+    timeline: Timeline,
+    faults: Sequence[FaultSpan],
+    violation_s: float | None,
+    operations: Operations = NONE,
 ) -> Drawn:
     """Return the drawing; violation_s: when the first finding shows, None without one."""
     from bokeh.embed import components
@@ -93,6 +101,8 @@ def draw_timeline(
         figures.append(_leaders(timeline, time))
     if timeline.bins:
         figures += [_rates(timeline.bins, time), _latencies(timeline.bins, time)]
+    if operations.shown:
+        figures.append(draw_operations(operations, time))
     figures += [_lags(name, lags, time) for name, lags in timeline.lags.items()]
     for figure in figures if violation_s is not None else ():
         line = Line(location=violation_s, dimension="height", line_color=_VIOLATION, line_width=2)
@@ -112,52 +122,6 @@ def draw_timeline(
         nodes=tuple(dict.fromkeys(span.lane for span in timeline.nodes)),
         partitions=tuple(dict.fromkeys(span.lane for span in timeline.leaders)),
     )
-
-
-def _figure(title: str, height: int, time: Range1d, **more: Any) -> Figure:
-    from bokeh.plotting import figure
-
-    made: Figure = figure(
-        title=title,
-        height=height,
-        width=_WIDTH,
-        sizing_mode="stretch_width",
-        x_range=time,
-        tools="xpan,xwheel_zoom,xbox_zoom,reset",
-        active_drag="xbox_zoom",
-        min_border_left=_LEFT,
-        min_border_right=_RIGHT,
-        **more,
-    )
-    # Legible on a light page and on a dark one.
-    made.background_fill_alpha = made.border_fill_alpha = 0.0
-    made.outline_line_color = None
-    made.title.text_color = _GREY
-    made.axis.axis_label_text_color = made.axis.major_label_text_color = _GREY
-    made.axis.axis_line_color = made.axis.major_tick_line_color = _GREY
-    made.axis.minor_tick_line_color = None
-    made.grid.grid_line_alpha = 0.25
-    made.toolbar.logo = None
-    made.toolbar.autohide = True
-    return made
-
-
-def _hover(figure: Figure, renderers: Iterable[Any], tooltips: Any, **more: Any) -> None:
-    from bokeh.models import HoverTool
-
-    figure.add_tools(HoverTool(renderers=[*renderers], tooltips=tooltips, **more))
-
-
-def _legend(figure: Figure) -> None:
-    """Put the legend above the figure; a click on a name hides its lines."""
-    legend = figure.legend[0]
-    legend.click_policy = "hide"
-    legend.orientation = "horizontal"
-    legend.background_fill_alpha = legend.border_line_alpha = 0.0
-    legend.label_text_color = _GREY
-    legend.inactive_fill_color, legend.inactive_fill_alpha = _GREY, 0.35
-    legend.padding = legend.margin = 0
-    figure.add_layout(legend, "above")
 
 
 def _bars(figure: Figure, spans: Sequence[Span], colours: Sequence[str], height: float) -> Any:
@@ -189,7 +153,7 @@ _OF_SPANS = [("", "@text"), ("from", "@begin{0.000} s"), ("to", "@end{0.000} s")
 def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Figure:
     acting = [_of_fault(fault, timeline.end_s) for fault in faults]
     lanes = list(dict.fromkeys(span.lane for span in (*timeline.nodes, *acting)))
-    made = _figure(
+    made = new_figure(
         "Nodes, and the faults that acted",
         70 + 26 * max(1, len(lanes)),
         time,
@@ -203,8 +167,8 @@ def _nodes(timeline: Timeline, faults: Sequence[FaultSpan], time: Range1d) -> Fi
     bands.glyph.line_color = "#000000"
     bands.glyph.line_width = 0.5
     _labels(made, acting, NODES, ["#000000"] * len(acting))
-    _hover(made, [bands], _OF_SPANS)
-    _hover(made, [states], _OF_SPANS)
+    add_hover(made, [bands], _OF_SPANS)
+    add_hover(made, [states], _OF_SPANS)
     return made
 
 
@@ -244,7 +208,7 @@ def _lacks_one(spans: Iterable[Span]) -> bool:
 def _leaders(timeline: Timeline, time: Range1d) -> Figure:
     lanes = list(dict.fromkeys(span.lane for span in timeline.leaders))
     more = f"; {timeline.left_out} partitions are left out" if timeline.left_out else ""
-    made = _figure(
+    made = new_figure(
         f"Leaders and ISRs by partition (a colour a broker{more})",
         70 + 24 * len(lanes),
         time,
@@ -259,7 +223,7 @@ def _leaders(timeline: Timeline, time: Range1d) -> Figure:
     bars.glyph.hatch_pattern, bars.glyph.hatch_color = "hatch", "#ffffff"
     bars.glyph.hatch_alpha, bars.glyph.hatch_scale = 0.35, 16.0
     _labels(made, timeline.leaders, LEADERS, [_on(colour) for colour in colours])
-    _hover(made, [bars], _OF_SPANS)
+    add_hover(made, [bars], _OF_SPANS)
     return made
 
 
@@ -318,7 +282,7 @@ def _colour(broker: str | int) -> str:
 def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
     from bokeh.models import ColumnDataSource
 
-    made = _figure("Records that clients sent", 190, time)
+    made = new_figure("Records that clients sent", 190, time)
     source = ColumnDataSource(
         {
             "begin": [each.begin_s for each in bins],
@@ -349,25 +313,16 @@ def _rates(bins: Sequence[Bin], time: Range1d) -> Figure:
     ]
     told = [("from", "@begin{0.00} s"), ("acknowledged", "@acknowledged{0,0}/s")]
     told += [("failed", "@failed{0,0}/s"), ("unknown", "@unknown{0,0}/s"), ("errors", "@errors")]
-    _hover(made, drawn, told)
-    _count(made, "records/s")
-    _legend(made)
+    add_hover(made, drawn, told)
+    count_from_zero(made, "records/s")
+    add_legend(made)
     return made
-
-
-def _count(made: Figure, what: str) -> None:
-    """Make the vertical axis one of numbers from 0 on, as 20,000."""
-    from bokeh.models import NumeralTickFormatter
-
-    made.yaxis.axis_label = what
-    made.yaxis.formatter = NumeralTickFormatter(format="0,0[.]0")
-    made.y_range.start = 0
 
 
 def _latencies(bins: Sequence[Bin], time: Range1d) -> Figure:
     from bokeh.models import ColumnDataSource
 
-    made = _figure("Time to the acknowledgement", 180, time, y_axis_type="log")
+    made = new_figure("Time to the acknowledgement", 180, time, y_axis_type="log")
     known = [each for each in bins if each.median_ms is not None]
     source = ColumnDataSource(
         {
@@ -378,9 +333,9 @@ def _latencies(bins: Sequence[Bin], time: Range1d) -> Figure:
     )
     for name, colour in (("longest", "#cc79a7"), ("median", "#0072b2")):
         points = made.scatter("at", name, source=source, size=4, color=colour, legend_label=name)
-        _hover(made, [points], [("at", "@at{0.00} s"), (name, f"@{name}{{0,0.00}} ms")])
+        add_hover(made, [points], [("at", "@at{0.00} s"), (name, f"@{name}{{0,0.00}} ms")])
     made.yaxis.axis_label = "ms"
-    _legend(made)
+    add_legend(made)
     return made
 
 
@@ -388,7 +343,7 @@ def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
     from bokeh.models import ColumnDataSource
 
     title = f"{name}: records behind the leader's log end"
-    made = _figure(title, 190, time, name=f"{LAGS}{name}")
+    made = new_figure(title, 190, time, name=f"{LAGS}{name}")
     for lag in lags:
         source = ColumnDataSource(
             {"at": lag.times_s, "log_end": lag.log_end, "high_watermark": lag.high_watermark}
@@ -411,7 +366,7 @@ def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
                 ("high_watermark", "dashed", "high watermark"),
             )
         ]
-        _hover(
+        add_hover(
             made,
             lines[1:],
             [
@@ -420,7 +375,7 @@ def _lags(name: str, lags: Sequence[Lag], time: Range1d) -> Figure:
                 ("high watermark behind", "@high_watermark{0,0}"),
             ],
         )
-    _count(made, "records")
+    count_from_zero(made, "records")
     if lags:
-        _legend(made)
+        add_legend(made)
     return made

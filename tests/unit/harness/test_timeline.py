@@ -9,6 +9,8 @@ from importlib.resources import files
 import pytest
 
 from highwater.report.faults_in_run import FaultSpan
+from highwater.report.operations import Operation, Operations
+from highwater.report.operations_drawing import EACH, OPERATIONS
 from highwater.report.timeline import (
     MOST_BINS,
     MOST_PARTITIONS,
@@ -251,6 +253,19 @@ def test_the_pages_script_finds_all_that_it_filters() -> None:
     template = files("highwater.report").joinpath("templates", "timeline.html.j2").read_text()
     used = (TIME_RANGE, LABELS, NODES, LEADERS, LAGS)
     assert [name for name in used if f'"{name}"' not in template] == []
+
+
+def test_single_operations_are_drawn_in_their_process_lane_and_hidden_until_few_are_shown() -> None:
+    one = Operation("p0", 1.0, 1.5, "acknowledged", "</script><b>p0's send 1", 0)
+    two = Operation("p0", 1.2, 1.4, "failed", "p0's send 2", 1)
+    found = Operations((one, two), 9_000)
+    drawn = draw_timeline(timeline_of(story(), NO_SENDS, ()), (), None, found)
+    assert f'"name":"{OPERATIONS}"' in drawn.script
+    assert re.search(rf'"name":"{EACH}"[^{{}}]*"visible":false', drawn.script)
+    assert "2 of 9,000 are kept" in drawn.script
+    assert drawn.script.count("</script>") == 1
+    template = files("highwater.report").joinpath("templates", "timeline.html.j2").read_text()
+    assert [name for name in (OPERATIONS, EACH) if f'"{name}"' not in template] == []
 
 
 def test_a_violation_after_the_last_look_is_within_the_time_that_is_drawn() -> None:
