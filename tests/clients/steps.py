@@ -19,6 +19,7 @@ from tests.clients.programs.lines import ACKS, RECORDS
 from tests.clients.running import Running
 
 WITHIN_S = 60.0
+ASKS_FOR_S = 10.0
 PARTITIONS = 4
 CALM_STDERR_LINES = 10
 """What a client may complain about while nothing is wrong: it does not go on and on."""
@@ -72,11 +73,24 @@ class Scene:
         """Return the values in partition 0, as librdkafka reads them."""
         consumer = self.consumer()
         try:
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), WITHIN_S)
+            end = self._end_of_log(consumer, topic)
             consumer.assign([TopicPartition(topic, 0, 0)])
             return [each.value().decode() for each in consumer.consume(end, WITHIN_S)]
         finally:
             consumer.close()
+
+    def _end_of_log(self, consumer: Consumer, topic: str) -> int:
+        """Return the end of partition 0; asked again, for librdkafka waits for a dead leader.
+
+        It asks the leader that it knew when the call began, until the call's time is over.
+        """
+        _, end = eventually(
+            lambda: consumer.get_watermark_offsets(TopicPartition(topic, 0), ASKS_FOR_S),
+            within=WITHIN_S,
+            what=f"the end of {topic}-0 is known",
+            retry_on=KafkaException,
+        )
+        return int(end)
 
     def await_committed(self, topic: str, offsets: list[int]) -> None:
         """Wait until the partitions have these committed offsets; clients commit every 5 s."""
