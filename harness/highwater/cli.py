@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from errno import EACCES, EDQUOT, EIO, ENAMETOOLONG, ENOSPC, ENOTDIR, EPERM, EROFS
 from types import FrameType
 from typing import Annotated, Any
 
@@ -36,6 +37,10 @@ def make_app(wanted: str = "") -> typer.Typer:
     app = _app_without_commands()
     commands.add_commands(app, commands.__name__, commands.__path__, wanted)
     return app
+
+
+_OF_THE_DISK = (ENOSPC, EDQUOT, EROFS, EACCES, EPERM, ENAMETOOLONG, ENOTDIR, EIO)
+"""Errors that are the machine's, and no bug of ours."""
 
 
 def _app_without_commands() -> typer.Typer:
@@ -76,9 +81,17 @@ def main() -> None:
         sys.stderr.write(f"highwater: {error}\n")
         sys.exit(CANNOT_EXIT_CODE)
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # click's and rich's 1 is a failed verdict
+            sys.exit(128 + signal.SIGPIPE)
         if end.code == INTERRUPTED_EXIT_CODE:  # typer turns a KeyboardInterrupt into this
             sys.stderr.write("highwater: interrupted\n")
         raise
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            traceback.print_exc()
+        else:
+            sys.stderr.write(f"highwater: {error}\n")
+        sys.exit(CANNOT_EXIT_CODE)
     except KeyboardInterrupt:
         sys.stderr.write("highwater: interrupted\n")
         sys.exit(INTERRUPTED_EXIT_CODE)

@@ -7,6 +7,8 @@ verdict.json junit.xml run.png report.html; runs/latest points to the newest.
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -79,15 +81,25 @@ class RunFolder:
 
 
 def point_latest_to(root: Path, run_id: str | None) -> None:
-    """Let root/latest be a link to that run's folder; without a run there is no link."""
+    """Let root/latest be a link to that run's folder; without a run there is no link.
+
+    It is a convenience. Where it cannot be made, this is told on stderr: a runs/ that came from a
+    CI's artefact has a folder there, and some disks have no links.
+    """
     latest = root / "latest"
     if run_id is None:
-        latest.unlink(missing_ok=True)
+        if latest.is_symlink():
+            latest.unlink()
         return
     staged = root / f".latest-{os.getpid()}"
-    staged.unlink(missing_ok=True)
-    staged.symlink_to(run_id)
-    staged.replace(latest)
+    try:
+        staged.unlink(missing_ok=True)
+        staged.symlink_to(run_id)
+        staged.replace(latest)
+    except OSError as error:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
+        sys.stderr.write(f"highwater: {latest} is not set to {run_id}: {error.strerror}\n")
 
 
 def is_run(path: Path) -> bool:

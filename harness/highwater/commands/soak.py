@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,8 @@ def soak(
     wanted_ms = duration_ms(lasting)
     if not wanted_ms:
         raise HarnessError("a soak takes time: --for 0 runs nothing")
+    if not isfinite(keep_gib):
+        raise HarnessError(f"--keep-gib {keep_gib}: a number of GiB is meant")
     limits = Limits(wanted_ms / 1_000, until_failure, again, round(keep_gib * GIB))
     if Path(name).name != name or name in (".", ".."):
         raise HarnessError(f"--name {name!r}: the name of a folder in {ROOT} is meant")
@@ -116,15 +119,21 @@ def _run(
 
     def ended(entry: Entry) -> None:
         screen.say(in_a_line(entry), style=STYLES[entry.outcome])
-        write_page(folder, settings, running.entries)
         hooks.tell(folder.path, entry, screen.say)
         for leak in running.untold_leaks():
             hooks.tell_leak(folder.path, leak, screen.say)
+        draw_page()
+
+    def draw_page() -> None:
+        try:
+            write_page(folder, settings, running.entries)
+        except OSError as error:  # the ledger has all of it
+            screen.say(f"the page is not written: {error}", style="yellow")
 
     machine = Machine(screen, folder.path / "shrunk")
     running = Soak(folder, settings, limits, machine, say=screen.say, ended=ended)
     outcome = running.go()
-    write_page(folder, settings, running.entries)
+    draw_page()
     return running, outcome
 
 

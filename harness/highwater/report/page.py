@@ -64,7 +64,7 @@ def write_report(
         violation_s=violation_s,
         **({} if told is None else part_of_violation(folder.path, told, verdict, evidence, faults)),
     )
-    folder.write_bytes(PAGE, page.encode())
+    folder.write_bytes(PAGE, page.encode(errors="replace"))  # a path may be no UTF-8
 
 
 def _timeline(

@@ -7,14 +7,15 @@ import shlex
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from threading import Thread
-from typing import TextIO
+from typing import IO, TextIO
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 
@@ -25,6 +26,18 @@ from highwater.soak.ledger import Entry
 from highwater_checker.verdict import Outcome
 
 WITHIN_S = 30
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Refuses redirects: urllib would follow most of them by a GET without the finding."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        raise HTTPError(req.full_url, code, f"it redirects to {newurl}", headers, fp)
+
+
+_OPENER = build_opener(_NoRedirects)
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,9 +104,9 @@ class Hooks:
 
     def _request(self, body: bytes, errors: list[str]) -> None:
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.webhook, body, headers)  # noqa: S310 - see above
+        request = Request(self.webhook, body, headers)  # noqa: S310 - see above
         try:
-            with urllib.request.urlopen(request, timeout=WITHIN_S):  # noqa: S310
+            with _OPENER.open(request, timeout=WITHIN_S):
                 pass
         except (OSError, HTTPException, ValueError) as error:  # its answer is no HTTP; no host
             errors.append(str(error))
@@ -117,6 +130,9 @@ class Hooks:
                     os.killpg(process.pid, signal.SIGKILL)
                     say(f"the command for findings did not end within {WITHIN_S} s")
                     return
+                except BaseException:  # SIGTERM: else the soak would wait for it without a bound
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
         except OSError as error:
             say(f"the command for findings: {error}")
         else:

@@ -79,8 +79,15 @@ def is_whole(run: Path) -> bool:
     return run.is_dir() and not (run / SUMS).exists()
 
 
+def _takes_room(run: Path) -> bool:
+    """Return whether pruning the run frees room: it is whole, or its pruning was interrupted."""
+    return is_whole(run) or (
+        run.is_dir() and any(path.name not in (*KEPT, SUMS) for path in run.iterdir())
+    )
+
+
 def may_be_pruned(runs: Path, entries: Sequence[Entry]) -> list[Path]:
-    """Return whole folders of which the least is lost, the first one first.
+    """Return folders with evidence of which the least is lost, the first one first.
 
     Runs that were interrupted, then unknown ones, the oldest first. A failed run is never pruned,
     also where the ledger has lost its line.
@@ -91,7 +98,7 @@ def may_be_pruned(runs: Path, entries: Sequence[Entry]) -> list[Path]:
     unknown = [
         runs / entry.run for entry in entries if entry.run and entry.outcome is Outcome.UNKNOWN
     ]
-    return [path for path in (*interrupted, *unknown) if is_whole(path)]
+    return [path for path in (*interrupted, *unknown) if _takes_room(path)]
 
 
 def _failed(run: Path) -> bool:

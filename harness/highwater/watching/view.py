@@ -20,12 +20,15 @@ from highwater.soak.status import Doing, Status, read_status
 from highwater_chaos.words import say_fault
 from highwater_checker.looks import Look, decode_looks, leaderships, replicas_of
 from highwater_checker.run_folder import names
+from highwater_checker.run_folder.files import text_of
 from highwater_checker.verdict import Outcome
 from highwater_core.ids import node_name
 from highwater_core.json_lines import DamagedLines
 
 TAIL_BYTES = 1 << 20
 """Of the looks: room for several of a large cluster."""
+LEAST_LINES = 3
+"""Two looks for the throughput, and a line that is being written."""
 OVER_LOOKS = 20
 """Throughput is that between the last look and one so many before."""
 ENTRIES_SHOWN = 12
@@ -121,10 +124,10 @@ def view_of(run: Path) -> View:
 def view_at(run: Path, looks: Sequence[Look]) -> View:
     """Return the state of the last of the run's looks."""
     if not looks:
-        return View(run.name, 0.0, 0.0, (), (), _faults(run))
+        return View(text_of(run.name), 0.0, 0.0, (), (), _faults(run))
     look = looks[-1]
     return View(
-        run=run.name,
+        run=text_of(run.name),
         time_s=round(look.time_ns / 1e9, 1),
         records_per_s=records_per_s(looks[0], look),
         nodes=nodes_of(look),
@@ -138,17 +141,28 @@ def last_looks(path: Path) -> Sequence[Look]:
     left out.
     """
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read().splitlines(keepends=True)
+        return decode_looks(_last_lines(path)[-OVER_LOOKS - 1 :])
     except OSError:
         return ()
-    whole = lines[1:] if size > TAIL_BYTES else lines
-    try:
-        return decode_looks(whole[-OVER_LOOKS - 1 :])
     except DamagedLines as damaged:
         return list(damaged.found)
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    """Return the file's last lines: those within TAIL_BYTES, but two whole ones at least.
+
+    A look at ten thousand partitions is longer than TAIL_BYTES.
+    """
+    with path.open("rb") as file:
+        size, tail_bytes = file.seek(0, os.SEEK_END), TAIL_BYTES
+        while True:
+            file.seek(max(0, size - tail_bytes))
+            lines = file.read(tail_bytes).splitlines(keepends=True)
+            if size <= tail_bytes:
+                return lines
+            if len(lines) > LEAST_LINES:
+                return lines[1:]
+            tail_bytes *= 4
 
 
 def _faults(run: Path) -> tuple[str, ...]:

@@ -54,6 +54,19 @@ def root(tmp_path: Path) -> Path:
     return runs
 
 
+def test_a_folder_in_the_place_of_the_link_to_the_latest_run_is_told_and_left(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found: uploaders of CI artefacts follow links, and every later run ended by a traceback."""
+    (root / "latest").unlink()
+    (root / "latest").mkdir()
+    point_latest_to(root, FAILED)
+    assert "latest is not set to" in capsys.readouterr().err
+    assert [path.name for path in root.iterdir() if path.name.startswith(".")] == []
+    point_latest_to(root, None)
+    assert (root / "latest").is_dir()
+
+
 def runs(command: str, root: Path, *options: str) -> Result:
     return CliRunner().invoke(make_app("runs"), ["runs", command, "--runs", str(root), *options])
 

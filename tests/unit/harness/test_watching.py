@@ -27,7 +27,7 @@ from highwater.soak.folder import SoakFolder
 from highwater.soak.ledger import Entry
 from highwater.soak.status import Doing, Status, write_status
 from highwater.waiting import eventually
-from highwater.watching import serving
+from highwater.watching import serving, view
 from highwater.watching.metrics import read_metrics
 from highwater.watching.screen import screen_of
 from highwater.watching.serving import served
@@ -132,6 +132,16 @@ def test_a_line_that_is_being_written_and_damage_hide_nothing_else(run: Path) ->
     assert read_view(run).time_s == 3.0
     (run / names.LOOKS).write_bytes(b"")
     assert read_view(run).partitions == ()
+
+
+def test_looks_that_are_longer_than_the_tail_are_shown(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: at a thousand partitions the page was empty, and Prometheus had no cluster."""
+    monkeypatch.setattr(view, "TAIL_BYTES", 100)
+    assert len((run / names.LOOKS).read_bytes().splitlines()[-1]) > 100
+    found = read_view(run)
+    assert (found.time_s, found.records_per_s) == (3.0, 100.0)
 
 
 def test_a_partition_that_nobody_leads_says_so(run: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -174,6 +176,54 @@ def test_a_command_that_hangs_is_killed_with_its_children(
     assert said == ["the command for findings did not end within 1.0 s"]
     child = int((tmp_path / "child").read_text())
     eventually(lambda: not _lives(child), within=20, what="the command's child is gone")
+
+
+def test_a_redirect_loses_no_finding_silently() -> None:
+    """Found: most redirects were followed by a GET without the finding, and nothing was said."""
+    got: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(301)
+            self.send_header("Location", "/moved")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            got.append(self.path)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    said: list[str] = []
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        at = f"http://127.0.0.1:{server.server_port}"
+        Hooks(f"{at}/").tell(Path("s"), entry(Outcome.FAIL), said.append)
+        server.shutdown()
+        thread.join()
+    assert got == []
+    assert said == [
+        f"the webhook did not take the finding: HTTP Error 301: it redirects to {at}/moved"
+    ]
+
+
+def test_a_soak_that_is_ended_leaves_its_command_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: SIGTERM waited for the command's end, without a bound."""
+
+    def end(*_: object) -> None:
+        eventually(lambda: (tmp_path / "child").exists(), within=20, what="the command runs")
+        sys.exit(143)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", end)
+    command = f"echo $$ > {tmp_path}/staged; mv {tmp_path}/staged {tmp_path}/child; sleep 600"
+    with pytest.raises(SystemExit):
+        Hooks(command=command).tell(Path("s"), entry(Outcome.FAIL), lambda line: None)
+    child = int((tmp_path / "child").read_text())
+    eventually(lambda: not _lives(child), within=20, what="the command is gone")
 
 
 def _lives(process: int) -> bool:

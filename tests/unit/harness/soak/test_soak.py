@@ -332,6 +332,16 @@ def test_a_prune_that_was_interrupted_goes_on(story: Story, tmp_path: Path) -> N
     prune(tmp_path / "gone")
 
 
+def test_a_prune_that_was_interrupted_leaves_a_run_that_may_be_pruned(story: Story) -> None:
+    """Found: it counted as pruned for ever, and its bytes against the soak's room."""
+    story.go(FakeMachine(UNKNOWN), 1)
+    run = story.folder.runs / story.soak.entries[0].run
+    (run / SUMS).write_text('{"files": {}, "size_bytes": {}}')
+    assert may_be_pruned(story.folder.runs, story.soak.entries) == [run]
+    prune(run)
+    assert may_be_pruned(story.folder.runs, story.soak.entries) == []
+
+
 def test_the_page_says_that_a_soak_ended_before_its_time_and_that_builds_changed(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
