@@ -120,3 +120,9 @@ def test_nothing_that_listens_to_nobody_is_healthy() -> None:
 
 def test_every_service_is_checked() -> None:
     assert [name for name, each in services().items() if not each.get("healthcheck")] == []
+
+
+def test_zookeepers_data_stays_as_long_as_the_brokers() -> None:
+    """Found: without its volume `down` and `up` gave old brokers a new tree, and all logs went."""
+    mounted = {name: each.get("volumes", []) for name, each in services().items()}
+    assert [name for name, volumes in mounted.items() if len(volumes) != 1] == []
