@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.logic.epoch_cache import EpochEnd
+from highwater_broker.logic.fetcher_spread import MAX_ASKED
 from highwater_broker.logic.log_divergence import (
     AskLeader,
     TruncateAndAskAgain,
@@ -144,8 +145,8 @@ class ReplicaFetcher:
     # ------------------------------------------------------------ its partitions
 
     @property
-    def is_idle(self) -> bool:
-        return not self._followed
+    def partition_count(self) -> int:
+        return len(self._followed)
 
     def add(self, partition: Replica, *, truncates: bool, is_in_sync: bool) -> None:
         phase = Phase.TRUNCATING if truncates else Phase.FETCHING
@@ -417,9 +418,14 @@ class ReplicaFetcher:
     # ------------------------------------------------------------ Truncating
 
     async def _bring_in_line(self, truncating: list[_Followed]) -> None:
-        """Ask the leader where these partitions' epochs end, and truncate by its answers."""
+        """Ask the leader where the first MAX_ASKED partitions' epochs end; truncate by its answers.
+
+        The others are Truncating still, and the next ones.
+        """
         asked: dict[TopicPartition, _Followed] = {}
         for followed in truncating:
+            if len(asked) == MAX_ASKED:
+                break
             if followed.asked_epoch == NO_EPOCH:
                 self._take_step(followed, self._first_step(followed.partition))
             if followed.asked_epoch != NO_EPOCH:

@@ -2,6 +2,7 @@
 
 Partitions are spread over a leader's fetchers by a hash, and again when the number of fetchers
 changes. A partition goes on at its log's end, and later answers to its earlier fetcher are ignored.
+Where one of the fetchers has MAX_FOLLOWED partitions, another one takes further ones.
 
 A Fetch names all of its topics by id (version 15) or all by name (version 12). So where topics have
 ids, partitions of topics without one have a second task. Otherwise all would be fetched by name,
@@ -12,10 +13,11 @@ Source: ARCHITECTURE.md (ReplicaFetcherThread per leader); L8 (a follower has on
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NamedTuple
 
 from highwater_broker.fetcher import FetcherContext, Released, ReplicaFetcher
-from highwater_broker.logic.fetcher_spread import fetcher_number
+from highwater_broker.logic.fetcher_spread import MAX_FOLLOWED, fetcher_number
 from highwater_broker.replica import Replica
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, Endpoint, NodeId, TopicPartition
@@ -26,16 +28,20 @@ class FetcherKey(NamedTuple):
     """A fetcher's leader, its number among the leader's, and whether it fetches by name.
 
     is_by_name: it fetches topics without an id where others have one.
+    more: 0, or its number among those that take what the first has no room for.
     """
 
     leader: NodeId
     number: int
     is_by_name: bool
+    more: int = 0
 
     @property
     def name(self) -> str:
         number = f"-{self.number}" if self.number else ""
-        return f"ReplicaFetcherThread-{self.leader}{number}{'-by-name' if self.is_by_name else ''}"
+        by_name = "-by-name" if self.is_by_name else ""
+        more = f"-more-{self.more}" if self.more else ""
+        return f"ReplicaFetcherThread-{self.leader}{number}{by_name}{more}"
 
 
 class FetcherRegistry:
@@ -70,11 +76,20 @@ class FetcherRegistry:
             return
         is_by_name = self._context.toggles.topic_id and partition.topic_id == NO_TOPIC_ID
         number = fetcher_number(partition.topic_partition, self._count)
-        key = FetcherKey(leader, number, is_by_name)
+        key = self._with_room(FetcherKey(leader, number, is_by_name))
         fetcher, _ = self._fetchers.get(key) or self._start(key)
         fetcher.add(partition, truncates=truncates, is_in_sync=is_in_sync)
         self._fetcher_of[partition.topic_partition] = key
         partition.trace(EventKind.FETCHER_STARTED, leader=leader)
+
+    def _with_room(self, first: FetcherKey) -> FetcherKey:
+        """Return the first of these fetchers that has room, or the next one to start."""
+        keys = (first._replace(more=more) for more in count())
+        return next(
+            key
+            for key in keys
+            if key not in self._fetchers or self._fetchers[key][0].partition_count < MAX_FOLLOWED
+        )
 
     def spread_over(self, fetcher_count: int) -> None:
         """Use so many fetchers for each leader; partitions move between them.
@@ -121,7 +136,7 @@ class FetcherRegistry:
     def drop_idle(self) -> None:
         """Stop the tasks that have no partition left."""
         for key, (fetcher, task) in list(self._fetchers.items()):
-            if fetcher.is_idle:
+            if fetcher.partition_count == 0:
                 fetcher.disconnect()
                 task.cancel()
                 del self._fetchers[key]

@@ -94,7 +94,8 @@ class BrokerSettings:
 
     replica_lag_time_max_ms: int = 10_000
     num_replica_fetchers: int = 1
-    """For each leader; partitions are spread over them."""
+    """For each leader; partitions are spread over them. Where one has 10,000 partitions, further
+    ones have another beside it."""
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
     replica_fetch_max_bytes: int = MEBIBYTE

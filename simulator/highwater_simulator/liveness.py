@@ -28,7 +28,9 @@ from highwater_simulator.minima import least_in_sync
 from highwater_simulator.oracle.checkpoints import checkpointed_high_watermarks
 from highwater_simulator.world import World
 
-_FETCHER = re.compile(r"ReplicaFetcherThread-(?P<leader>[0-9]+)(-[0-9]+)?(-by-name)?")
+_FETCHER = re.compile(
+    r"ReplicaFetcherThread-(?P<leader>[0-9]+)(-[0-9]+)?(-by-name)?(-more-[0-9]+)?"
+)
 _REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-[0-9]+(\.[0-9]+-(delete|stray))?")
 _BUSY_COUNTERS = ("events_waiting", "commands_waiting")
 
@@ -382,7 +384,8 @@ def _folders_left_over(
 def _fetchers(broker: int, snapshot: NodeSnapshot) -> Iterator[Missing]:
     """L8: the broker has fetchers for each leader that it follows, and no others.
 
-    A leader's fetchers have different names: by number, and one for topics without an id.
+    A leader's fetchers have different names: by number, one for topics without an id, and by
+    number again those that take what another has no room for.
     """
     followed = [each.leader for each in snapshot.replicas if each.role == "follower"]
     wanted = sorted({int(leader) for leader in followed if leader >= 0})

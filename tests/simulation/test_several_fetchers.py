@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from highwater_broker import fetcher, fetcher_registry
 from highwater_core.admin_messages import ConfigEntity
 from highwater_core.config_layers import REPLICA_FETCHERS
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import TopicPartition
+from highwater_simulator import liveness
 from highwater_simulator.replicas_on_disk import read_replica
 from highwater_wire.kafka.config_messages import (
     AlteredResource,
@@ -123,5 +125,31 @@ def test_a_leader_that_dies_is_replaced_for_all_fetchers(make: Any) -> None:
         c.world.start(dead)
         await write(c, 3)
         await settle(c)
+
+    verified(c, story)
+
+
+def test_fetchers_that_have_no_room_for_all_partitions_get_others_beside_them(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher_registry, "MAX_FOLLOWED", 1)
+    monkeypatch.setattr(fetcher, "MAX_ASKED", 1)
+    c = make()
+
+    async def story() -> None:
+        await start(c)
+        followed = PARTITIONS - sum(c.leader(key) == 0 for key in KEYS)
+        assert fetchers(c, 0) == followed > leaders_beside(c, 0)
+        await write(c, 3)
+        dead = c.leader(KEYS[0])
+        c.world.kill(dead)
+        await write(c, 3)
+        c.world.start(dead)
+        await settle(c)
+        await spread(c, "", 2)
+        await write(c, 3)
+        await settle(c)
+        for broker in c.world.brokers:
+            assert not list(liveness._fetchers(broker, c.world.snapshot(broker)))
 
     verified(c, story)

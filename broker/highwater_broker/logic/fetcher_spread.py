@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from highwater_core.ids import TopicPartition
 
+MAX_FOLLOWED = 10_000
+"""Most partitions of one fetcher. A Fetch names all of them, and a leader's listener closes the
+connection of one that names many more."""
+MAX_ASKED = 1_000
+"""Most partitions of one OffsetForLeaderEpoch, which is bounded likewise."""
 _SIGN = 1 << 31
 
 

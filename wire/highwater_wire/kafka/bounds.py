@@ -28,7 +28,7 @@ MAX_STRUCTURES = 12_000
 partitions of a cluster. Reading so many takes a twentieth of a second."""
 MAX_FETCH_STRUCTURES = 30_000
 """Most topics and partitions of a follower's fetch: one request must name all partitions of a
-leader, and reading them costs a quarter."""
+fetcher, and reading so many costs a quarter of a second."""
 _STRUCTURE_COST = 20
 _TAG_COST = 1
 _NUMBER_COST = 1
