@@ -12,10 +12,11 @@ import logging
 from collections import deque
 from typing import Any
 
-from highwater_adapters.frames import MAX_FRAME_BYTES, BadFrame, FrameBuffer
+from highwater_adapters.frames import BadFrame, FrameBuffer
 from highwater_core.ids import Endpoint
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.codec import (
+    MAX_RESPONSE_BYTES,
     MalformedRequest,
     decode_response,
     encode_request,
@@ -161,7 +162,8 @@ def _read(piece: RecordsView) -> bytes:
 class TcpTransport:
     """See highwater_core.ports.Transport."""
 
-    def __init__(self, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, client_id: str, max_frame_bytes: int = MAX_RESPONSE_BYTES) -> None:
+        """max_frame_bytes: of an answer; no broker sends a longer one than by default."""
         self._client_id = client_id
         self._max_frame_bytes = max_frame_bytes
         self._connections: dict[tuple[Endpoint, str], _Connection] = {}

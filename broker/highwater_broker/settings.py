@@ -80,6 +80,7 @@ class BrokerSettings:
     "10.1.0.0/16,192.168.7.1/32"; empty: the machine's own networks."""
 
     socket_request_max_bytes: int = 100 * MEBIBYTE
+    """One batch in a request has 100 MiB at most, also where this is more."""
     queued_max_request_bytes: int = 256 * MEBIBYTE
     """Most memory of all clients' requests and unread answers together, and the same for followers,
     beyond 64 KiB for every connection. While it is reached, large requests wait; if one waits for
@@ -157,7 +158,7 @@ class BrokerSettings:
     retention_bytes: int = -1
     index_interval_bytes: int = 4_096
     max_message_bytes: int = MEBIBYTE + 12
-    """The largest batch that a client may produce."""
+    """The largest batch that a client may produce; no batch may have more than 100 MiB."""
     message_timestamp_before_max_ms: int = 2**63 - 1
     """How far a record's timestamp may be behind this broker's clock."""
     message_timestamp_after_max_ms: int = 3_600_000

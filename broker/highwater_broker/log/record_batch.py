@@ -24,6 +24,9 @@ from highwater_wire.kafka.record_batch import (
 STAMP_BYTES = STAMP.size
 """The bytes that a leader rewrites: base offset, (equal) batch length, leader epoch."""
 
+MAX_BATCH_BYTES = 100 * 1024 * 1024
+"""Of a batch that a leader appends, whatever the settings allow: a fetch returns it whole, and
+followers read no answer without end."""
 LAST_COMPRESSION_CODE = 4
 LOG_APPEND_TIME = 0x08
 CREATE_TIME_ATTRIBUTES = COMPRESSION_MASK | LOG_APPEND_TIME
@@ -106,10 +109,10 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
         raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
     try:
         header = wire.first_batch_header(view)
-        if header.size_bytes > config.max_message_bytes:
+        most_bytes = min(config.max_message_bytes, MAX_BATCH_BYTES)
+        if header.size_bytes > most_bytes:
             raise LogRefused(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"batch of {header.size_bytes} > {config.max_message_bytes} bytes",
+                ErrorCode.MESSAGE_TOO_LARGE, f"batch of {header.size_bytes} > {most_bytes} bytes"
             )
         if header.size_bytes != len(view):
             raise LogRefused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from highwater_broker.log import record_batch
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import (
     MAX_RECORDS_PER_COMPRESSED_BYTE,
@@ -143,6 +144,16 @@ def test_a_batch_larger_than_allowed_is_too_large() -> None:
     too_small = LogConfig(max_message_bytes=len(BATCH) - 1)
     assert refusal(BATCH, too_small) is ErrorCode.MESSAGE_TOO_LARGE
     assert refusal(BATCH, LogConfig(max_message_bytes=0)) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_so_is_one_that_no_follower_could_fetch_whatever_the_settings_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(record_batch, "MAX_BATCH_BYTES", len(BATCH))
+    allows_all = LogConfig(max_message_bytes=2**31 - 1)
+    take_produced(BATCH, allows_all, NOW_MS)
+    monkeypatch.setattr(record_batch, "MAX_BATCH_BYTES", len(BATCH) - 1)
+    assert refusal(BATCH, allows_all) is ErrorCode.MESSAGE_TOO_LARGE
 
 
 TIMES = LogConfig(message_timestamp_before_max_ms=100, message_timestamp_after_max_ms=10)

@@ -61,6 +61,7 @@ from highwater_wire.kafka.versions import (
 )
 
 __all__ = [
+    "MAX_RESPONSE_BYTES",
     "REPLICATION_PROFILE",
     "REQUEST_KEYS",
     "RESPONSE_KEYS",
@@ -275,7 +276,7 @@ _CONVERTERS: dict[ApiKey, _Converters] = {
 
 _API_KEYS = {int(key): key for key in ApiKey}
 MAX_RESPONSE_BYTES = 200 * 1024 * 1024
-"""Above any response that the brokers' own bounds allow, as with a batch as large as a request."""
+"""Above any response that the brokers' own bounds allow, as with the largest batch."""
 _REQUEST_HEAD = struct.Struct(">hhih")  # API key, version, correlation id, client id's length
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
