@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from pathlib import Path
 from highwater_core.check import check
 from highwater_core.ports import Buffer, DiskSpace
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk without room, or of a quota that is used up."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYNCED_ONE_BY_ONE_MAX = 16
 """Files and folders: with more than that the whole file system is synced."""
@@ -113,6 +116,12 @@ class RealFile:
     def truncate(self, size_bytes: int) -> None:
         check(0 <= size_bytes <= self._size_bytes, f"{self._path} cannot grow by truncation")
         os.ftruncate(self._descriptor, size_bytes)
+        self._size_bytes = size_bytes
+
+    def overwrite(self, content: Buffer) -> None:
+        size_bytes = _write_at(self._descriptor, 0, [content])
+        if size_bytes < self._size_bytes:
+            os.ftruncate(self._descriptor, size_bytes)
         self._size_bytes = size_bytes
 
     async def sync(self) -> None:

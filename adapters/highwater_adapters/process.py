@@ -34,7 +34,7 @@ from highwater_adapters.armed_at_start import arm_at_start
 from highwater_adapters.asyncio_runtime import BUG_EXIT_CODE, AsyncioRuntime
 from highwater_adapters.control_plane import GrpcControlPlane
 from highwater_adapters.coordination import KazooCoordinationFactory
-from highwater_adapters.files import RealFileSystem, sync_folder
+from highwater_adapters.files import FULL, RealFileSystem, sync_folder
 from highwater_adapters.loop_watchdog import LoopWatchdog, WatchedSessions
 from highwater_adapters.metrics_port import MetricsPort
 from highwater_adapters.movable_clock import true_time_ns
@@ -322,7 +322,8 @@ def raise_incarnation(folder: Path) -> int:
     """Count this start of the node, durably, and return its number, from 1 (blocks).
 
     An unreadable counter (torn by a power loss) starts from the wall clock in seconds, so that it
-    stays above all earlier ones.
+    stays above all earlier ones. On a full disk the counter is overwritten where it lies: a broker
+    must start before its retention can make room.
     """
     folder.mkdir(parents=True, exist_ok=True)
     counter = folder / "incarnation"
@@ -334,13 +335,24 @@ def raise_incarnation(folder: Path) -> int:
         previous = true_time_ns() // 1_000_000_000
         _LOGGER.warning("the incarnation counter is damaged: it goes on from %d", previous)
     fresh = folder / "incarnation.new"
-    with fresh.open("w", encoding="ascii") as file:
-        file.write(f"{previous + 1}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(counter)
+    try:
+        _write_number(fresh, "w", previous + 1)
+        fresh.rename(counter)
+    except OSError as error:
+        if error.errno not in FULL or not counter.exists():
+            raise
+        fresh.unlink(missing_ok=True)
+        _write_number(counter, "r+", previous + 1)
     sync_folder(folder)
     return previous + 1
+
+
+def _write_number(path: Path, mode: str, number: int) -> None:
+    with path.open(mode, encoding="ascii") as file:
+        file.write(f"{number}\n")
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 class _JsonLines(logging.Formatter):

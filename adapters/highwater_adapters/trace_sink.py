@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
 
+from highwater_adapters.files import FULL
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.traces import decode_event, encode_event
 
@@ -39,8 +40,15 @@ class TraceSink:
         self._path = path
         self._part_bytes = part_bytes
         self._closed_parts = 0
-        self._descriptor = _open(path)
-        self._size_bytes = os.fstat(self._descriptor).st_size
+        self._descriptor: int | None = None
+        """None while a full disk has no room for the file."""
+        self._size_bytes = 0
+        try:
+            self._open()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            _LOGGER.error("no trace: %s", error)  # noqa: TRY400
         self._loop = asyncio.get_running_loop()
         self._pending: list[bytes] = []
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -70,8 +78,9 @@ class TraceSink:
         lines = b"\n".join(self._pending) + b"\n"
         self._pending.clear()
         try:
+            descriptor = self._open()
             while lines:
-                count = os.write(self._descriptor, lines)
+                count = os.write(descriptor, lines)
                 self._size_bytes += count
                 lines = lines[count:]
         except OSError as error:
@@ -79,6 +88,17 @@ class TraceSink:
             return
         if 0 < self._part_bytes <= self._size_bytes:
             self._begin_part()
+
+    def _open(self) -> int:
+        """Return the file's descriptor; open the file if it is not open yet.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if self._descriptor is None:
+            self._descriptor = _open(self._path)
+            self._size_bytes = os.fstat(self._descriptor).st_size
+        return self._descriptor
 
     def _begin_part(self) -> None:
         """Close this part and go on in a new file; where that cannot be, go on in this one.
@@ -96,12 +116,13 @@ class TraceSink:
             _LOGGER.warning("the trace goes on in one file: %s", error)
             self._part_bytes = 0
             return
-        os.close(self._descriptor)
+        os.close(self._open())
         self._descriptor, self._size_bytes, self._closed_parts = descriptor, 0, number
 
     def close(self) -> None:
         self.flush()
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
 
     async def watch(self, from_seq: int) -> AsyncIterator[TraceEvent]:
         """Yield the events still in memory from from_seq on, then each new one.

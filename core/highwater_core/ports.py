@@ -304,8 +304,9 @@ class Transport(Protocol):
 class File(Protocol):
     """An open file that grows at its end.
 
-    append, pread and truncate work on the page cache and return at once; only sync waits for the
-    disk. Each may raise OSError (ENOSPC, EIO); an append that raises leaves the size unchanged.
+    append, pread, truncate and overwrite work on the page cache and return at once; only sync waits
+    for the disk. Each may raise OSError (ENOSPC, EIO); an append that raises leaves the size
+    unchanged.
     """
 
     @property
@@ -323,6 +324,13 @@ class File(Protocol):
         ...
 
     def truncate(self, size_bytes: int) -> None: ...
+
+    def overwrite(self, content: Buffer) -> None:
+        """Replace the whole content where it lies: a full disk has room for as many bytes again.
+
+        A process or machine that ends meanwhile may leave a mixture of both contents.
+        """
+        ...
 
     async def sync(self) -> None:
         """Return once content and size are on the disk (fdatasync, off the event loop)."""

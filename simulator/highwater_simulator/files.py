@@ -75,6 +75,19 @@ class SimulatedFile:
             if self._disk.changed is not None:
                 self._disk.changed(self._path, "truncate")
 
+    def overwrite(self, content: Buffer) -> None:
+        self._check_open()
+        node, disk = self._node, self._disk
+        if self._runtime.is_alive:
+            if disk.faults is not None:
+                disk.faults.meet(DiskOperation.APPEND, self._path)
+                disk.faults.take_space(max(0, len(content) - self.size_bytes), self._path)
+                disk.faults.give_back(max(0, self.size_bytes - len(content)), names=0)
+            node.truncate(0)
+            node.content += content
+            if disk.changed is not None:
+                disk.changed(self._path, "append")
+
     async def sync(self) -> None:
         self._check_open()
         node = self._node

@@ -95,6 +95,25 @@ def test_truncated_file_grows_on_from_its_new_end(run: Run) -> None:
     run(body)
 
 
+@pytest.mark.parametrize("content", [b"abc", b"abcdef", b"", b"longer than before"])
+def test_an_overwritten_file_has_the_new_content_alone(run: Run, content: bytes) -> None:
+    async def body(files: FileSystem) -> None:
+        file = files.open("log")
+        file.append([b"before"])
+        await file.sync()
+        file.overwrite(content)
+        assert file.size_bytes == len(content)
+        assert file.pread(0, 100) == content
+        await file.sync()
+        assert file.append([b"X"]) == len(content)
+        file.close()
+        again = files.open("log")
+        assert again.pread(0, 100) == content + b"X"
+        again.close()
+
+    run(body)
+
+
 def test_sync_leaves_content_and_later_appends_alone(run: Run) -> None:
     async def body(files: FileSystem) -> None:
         files.make_folder("topic-0")

@@ -13,6 +13,7 @@ import pytest
 from highwater_broker.log.segment import Segment
 from highwater_chaos.faults import FileKind
 from highwater_checker.segments import Batch
+from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
 from highwater_core.ids import Offset, TopicPartition
@@ -300,6 +301,42 @@ def test_a_full_disk_gets_room_by_retention_though_no_checkpoint_can_be_written(
         c.client.history.clear()
 
     cluster.run(story)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("end", ["kill", "power loss", "reboot after a stop"])
+def test_a_broker_starts_on_a_full_disk_and_retention_makes_room(
+    end: str, victim: int, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster(
+        preset=Preset.FENCED,
+        broker_settings={**RETAINING, "log_retention_check_interval_ms": 10_000},
+    )
+
+    async def story(c: Cluster) -> None:
+        await c.begin(30)
+        await c.world.sleep(1_000)  # the log is flushed
+        broker, disk = c.world.brokers[victim], c.world.brokers[victim].disk
+        if end == "reboot after a stop":
+            c.world.request_stop(victim)
+            await c.world.eventually(lambda: not broker.is_running, 9_000, "a clean stop")
+        else:
+            c.world.kill(victim)
+        if end != "kill":
+            disk.lose_power()
+        disk.fill()
+        assert LOG in disk.files()
+        c.world.start(victim)
+        await c.world.eventually(
+            lambda: c.world.replica(victim, ORDERS) is not None, 9_000, "a replica with its log"
+        )
+        assert LOG in disk.files()
+        await c.world.eventually(lambda: LOG not in disk.files(), 15_000, "room")
+        disk.make_room()
+        await c.full_isr()
+        c.client.history.clear()
+
+    cluster.run(story, retention=True)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 6, 11])

@@ -138,8 +138,7 @@ class OffsetCheckpoint:
                 self._contents.pop(number, None)
             with suppress(OSError):  # otherwise it is removed at the next start
                 self._files.remove(temporary)
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            refused = NoSpaceLeft if is_full else LogRefused
+            refused = NoSpaceLeft if lacks_room(error) else LogRefused
             raise refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._name}: {error}") from error
         for earlier in [each for each in self._contents if each < renamed]:
             del self._contents[earlier]
@@ -233,6 +232,11 @@ async def write_clean_shutdown_marker(files: FileSystem) -> None:
 # ---------------------------------------------------------------- text and files
 
 
+def lacks_room(error: OSError) -> bool:
+    """Return whether the disk is full, or the quota used up."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def encode_rows(rows: Sequence[tuple[str, ...]], columns: int) -> str:
     """Return Kafka's checkpoint format: version, row count, one row a line.
 
@@ -286,6 +290,23 @@ async def write_durably(files: FileSystem, folder: str, name: str, text: str) ->
     await _write_synced(files, path + TEMPORARY_SUFFIX, text)
     files.rename(path + TEMPORARY_SUFFIX, path)
     await files.sync_folder(folder)
+
+
+async def write_durably_where_it_lies(files: FileSystem, path: str, text: str) -> None:
+    """Overwrite an existing file: on a full disk there is no room for another one to replace it.
+
+    A machine that ends meanwhile may leave a mixture, which the checksum tells.
+
+    Raises:
+        OSError: the disk refused; the content may be a mixture.
+    """
+    file = files.open(path)
+    try:
+        file.overwrite(text.encode())
+        await file.sync()
+    finally:
+        file.close()
+    await files.sync_folder(path.rpartition("/")[0])
 
 
 def write_renamed(files: FileSystem, path: str, content: str | bytes) -> None:

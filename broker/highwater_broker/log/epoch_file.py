@@ -81,6 +81,15 @@ class EpochFile:
         self.is_stale = False
         self._writes += 1
 
+    def remove(self) -> None:
+        """Remove the file; the next append or sync stores it again.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self._files.remove(self._path)
+        self.is_stale = True
+
     def mark_stale(self) -> None:
         """Note that the file has a removed entry, or lacks one; the next sync rewrites it."""
         self.is_stale = True

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from highwater_broker.log.batch_reader import SCAN_CHUNK_BYTES
-from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint
+from highwater_broker.log.checkpoints import TEMPORARY_SUFFIX, CorruptCheckpoint, lacks_room
 from highwater_broker.log.cleaned_segment import CLEANED_SUFFIX
 from highwater_broker.log.epoch_file import EpochFile
 from highwater_broker.log.log_config import LogConfig
@@ -224,12 +224,29 @@ class Recovery:
                 for entry in stored.entries[-1:]:
                     if entry.start_offset == log_end_offset and entry[0] > cache.latest_epoch:
                         cache = cache.assign(*entry)
-            cache = cache.truncate_from_end(Offset(log_end_offset + 1))
-        log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
-        cache = cache.truncate_from_start(Offset(log_start_offset))
+        cache = self._within_log(cache)
         if cache != stored:
-            epoch_file.store(cache)
+            self._store(cache, epoch_file, stored)
         return cache
+
+    def _store(self, cache: EpochCache, epoch_file: EpochFile, stored: EpochCache | None) -> None:
+        """Store the epochs; on a full disk the log's next append or flush must do it.
+
+        Until then a file that has more epochs than the log may stay. One that lacks the batches'
+        epochs would make the next start take them for corrupt: it is removed, and rebuilt then.
+        """
+        try:
+            epoch_file.store(cache)
+        except OSError as error:
+            if not lacks_room(error):
+                raise
+            if stored is not None and self._within_log(stored) != cache:
+                epoch_file.remove()
+
+    def _within_log(self, cache: EpochCache) -> EpochCache:
+        log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        ended = cache.truncate_from_end(Offset(self.segments[-1].next_offset + 1))
+        return ended.truncate_from_start(Offset(log_start_offset))
 
     def report(self) -> RecoveryReport:
         return RecoveryReport(

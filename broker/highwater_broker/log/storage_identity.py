@@ -12,12 +12,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from highwater_broker.log.checkpoints import encode_properties, read_properties, write_durably
+from highwater_broker.log.checkpoints import (
+    TEMPORARY_SUFFIX,
+    encode_properties,
+    lacks_room,
+    read_properties,
+    write_durably,
+    write_durably_where_it_lies,
+)
 from highwater_core.ids import NO_STORAGE_ID, StorageId
 from highwater_core.ports import FileSystem, Rng
 
 STORAGE_IDENTITY = "storage.properties"
 _VERSION = "0"
+_UNIT_BYTES = 512
+"""The file's size is a multiple of it. A sector is written whole or not at all."""
 _STORAGE_ID = re.compile(r"[0-9a-f]{32}")
 """The form of an id in a registration."""
 
@@ -109,4 +118,24 @@ class StorageIdentity:
             named["opened.boot.id"] = self._boot_id
         if self.folders_of_boot:
             named["log.folders"] = ",".join(self.folders_of_boot)
-        await write_durably(self._files, "", STORAGE_IDENTITY, encode_properties(named, "="))
+        await self._replace(_filled_up(encode_properties(named, "=")))
+
+    async def _replace(self, text: str) -> None:
+        """Replace the file; on a full disk, which must not prevent a start, overwrite it.
+
+        A start makes room by retention. A mixture, which a power loss may leave, has no valid id,
+        and the next start draws one.
+        """
+        try:
+            await write_durably(self._files, "", STORAGE_IDENTITY, text)
+        except OSError as error:
+            if not (lacks_room(error) and self._files.exists(STORAGE_IDENTITY)):
+                raise
+            self._files.remove(STORAGE_IDENTITY + TEMPORARY_SUFFIX)
+            await write_durably_where_it_lies(self._files, STORAGE_IDENTITY, text)
+
+
+def _filled_up(text: str) -> str:
+    """Return the text with spaces at its end, so that most others of it are as long."""
+    size_bytes = -(-len(text) // _UNIT_BYTES) * _UNIT_BYTES
+    return text.removesuffix("\n").ljust(size_bytes - 1) + "\n"

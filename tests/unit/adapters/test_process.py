@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
 import json
 import os
 import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -187,6 +190,30 @@ def test_incarnations_grow_and_survive_a_damaged_counter(tmp_path: Path) -> None
     assert [raise_incarnation(tmp_path / "new"), raise_incarnation(tmp_path / "new")] == [1, 2]
     (tmp_path / "new" / "incarnation").write_bytes(b"")
     assert raise_incarnation(tmp_path / "new") > 2
+
+
+def test_starts_are_counted_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker must start before its retention can make room."""
+    (tmp_path / "incarnation").write_text("98\n")
+    write = os.write
+
+    class FullDisk(io.FileIO):
+        """Has no room for another file, but for as many bytes as the file had."""
+
+        def write(self, data: Any) -> int:
+            if os.fstat(self.fileno()).st_size == 0:
+                raise OSError(errno.ENOSPC, "no space left on device")
+            return write(self.fileno(), bytes(data))
+
+    def open_there(path: Path, mode: str = "r", encoding: str = "", **how: Any) -> IO[str]:
+        opened = io.FileIO(path) if mode == "r" else FullDisk(path, mode)
+        return io.TextIOWrapper(opened, encoding)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "open", open_there)
+    assert [raise_incarnation(tmp_path), raise_incarnation(tmp_path)] == [99, 100]
+    assert [each.name for each in tmp_path.iterdir()] == ["incarnation"]
+    with pytest.raises(OSError, match="no space"):
+        raise_incarnation(tmp_path / "new")
 
 
 def test_the_boot_is_named_as_the_kernel_names_it(tmp_path: Path) -> None:

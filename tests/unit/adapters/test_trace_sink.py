@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -140,3 +141,21 @@ def test_a_trace_that_cannot_begin_a_part_goes_on_in_its_file(tmp_path: Path) ->
 
     asyncio.run(body())
     assert [one.seq for one in read(path)] == [0, 1, 2]
+
+
+def test_a_full_disk_without_room_for_the_file_costs_only_the_first_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.jsonl"
+
+    def refuse(where: Path) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    async def body(sink: TraceSink) -> None:
+        sink(event(0))
+        monkeypatch.undo()
+        sink(event(1))
+
+    monkeypatch.setattr(trace_sink, "_open", refuse)
+    run(path, body)
+    assert read(path) == [event(1)]

@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater_broker.log.checkpoints import encode_rows
+from highwater_broker.log.epoch_file import EPOCH_CHECKPOINT
+from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
+from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.recovery import Recovery
 from highwater_core.ids import LeaderEpoch, Offset
 from highwater_wire.kafka.record_batch import build_batch, split_batches
 
+FOLDER = "t-0"
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 
@@ -40,6 +45,44 @@ def test_a_killed_process_loses_nothing(new_machine: Any, tools: Any) -> None:
     assert (log.epoch_cache, log.log_end_offset) == (machine.epochs, 40)
     assert (report.clean, report.truncated_bytes, report.repairs) == (False, 0, ())
     assert report.scanned_bytes == len(machine.before)
+
+
+@pytest.mark.parametrize("case", ["begins later", "reverted", "missing"])
+def test_a_full_disk_that_cannot_store_the_epochs_keeps_no_log_closed(
+    new_machine: Any, tools: Any, case: str
+) -> None:
+    """A log that stayed closed would keep its old segments, and the disk full."""
+    machine = filled(new_machine, tools)
+    machine.run(machine.log.flush())
+    old = bytes(machine.content(EPOCH_CHECKPOINT))
+    tools.append(machine.log, b"later", epoch=9)
+    before = tools.all_bytes(machine.log)
+    machine.crash()
+    log_start = 2 if case == "begins later" else 0
+    if case == "reverted":
+        machine.content(EPOCH_CHECKPOINT)[:] = old
+    elif case == "missing":
+        machine.files.remove(f"{FOLDER}/{EPOCH_CHECKPOINT}")
+    machine.disk.fill()
+    log, _ = machine.open(log_start=log_start)
+    assert (log.log_start_offset, log.log_end_offset) == (log_start, 41)
+    assert log.epoch_cache.latest_epoch == 9
+    assert log.epoch_cache.epoch_of_offset(Offset(40)) == 9
+    machine.disk.fill()  # removed files gave room
+    with pytest.raises(LogRefused):
+        tools.append(log, b"no room", epoch=9)
+    machine.crash()
+    known = Recovery.inspect(
+        machine.files, FOLDER, SMALL, clean_shutdown=False, recovery_point=Offset(0),
+        log_start_offset=Offset(log_start), high_watermark=Offset(0), epochs_are_known=True,
+    )  # fmt: skip
+    assert not known.has_lost_batches
+    machine.disk.make_room()
+    log, _ = Log.recovered(known)
+    assert log.log_end_offset == 41
+    if not log_start:
+        assert tools.all_bytes(log) == before
+    tools.append(log, b"room", epoch=9)
 
 
 def test_a_clean_stop_scans_nothing(new_machine: Any, tools: Any) -> None:

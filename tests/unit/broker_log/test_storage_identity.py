@@ -133,6 +133,41 @@ def test_an_id_that_the_disk_refused_is_not_used(machine: Any) -> None:
     assert identity.storage_id == NO_STORAGE_ID
 
 
+@pytest.mark.parametrize("stopped_cleanly", [True, False])
+def test_a_full_disk_has_room_for_what_a_start_notes(
+    machine: Any, first: StorageId, stopped_cleanly: bool
+) -> None:
+    """Otherwise the broker could not start, and its retention never make room."""
+    machine.disk.fill()
+    later = StorageIdentity(machine.files, SeededRng(2), NEXT_BOOT)
+    machine.run(later.settle(stopped_cleanly=stopped_cleanly))
+    machine.run(later.note_folders(("d0", "d1")))
+    machine.run(later.note_opened())
+    assert (later.storage_id == first) == stopped_cleanly
+    machine.lose_power()
+    assert start(machine, NEXT_BOOT, seed=3) == later.storage_id
+    assert machine.files.list("") == [STORAGE_IDENTITY]
+
+
+def test_a_power_loss_as_a_full_disk_is_overwritten_leaves_one_of_both_ids_or_none(
+    machine: Any, first: StorageId
+) -> None:
+    machine.disk.fill()
+    identity = StorageIdentity(machine.files, SeededRng(2), NEXT_BOOT)
+    machine.runtime.start("settle", identity.settle(stopped_cleanly=False))
+    before = bytes(machine.disk.content(STORAGE_IDENTITY))
+    machine.kernel.run_until(
+        lambda: bytes(machine.disk.content(STORAGE_IDENTITY)) != before, 60_000
+    )
+    written = bytes(machine.disk.content(STORAGE_IDENTITY))
+    assert len(written) == len(before)
+    for kept in range(len(before) + 1):
+        machine.disk.content(STORAGE_IDENTITY)[:] = written[:kept] + before[kept:]
+        found = start(machine, NEXT_BOOT, seed=3)
+        assert found != first
+        assert len(found) == 32
+
+
 # ---------------------------------------------------------------- losses found by recovery
 
 
