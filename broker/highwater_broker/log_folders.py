@@ -7,8 +7,9 @@ Source: KIP-112; Kafka's LogManager.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from highwater_broker.log.folders import DeletedFolders
 from highwater_broker.log.log_config import LogConfig
@@ -16,7 +17,7 @@ from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.log.storage_identity import STORAGE_IDENTITY, StorageIdentity
 from highwater_broker.replica_logs import HostedLog, MayGoOn, ReplicaLogs
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import TopicId, TopicPartition
+from highwater_core.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from highwater_core.ports import DiskSpace
 
 Interrupted = tuple[DeletedFolders, ...]
@@ -36,6 +37,17 @@ class FolderContent:
     space: DiskSpace | None
 
 
+class _Found(NamedTuple):
+    """A log that was found at the start."""
+
+    folder: ReplicaLogs
+    log: HostedLog
+
+    def progress(self) -> tuple[int, int]:
+        log = self.log.log
+        return log.epoch_cache.latest_epoch, log.log_end_offset
+
+
 class LogFolders:
     """Every log of the broker, by its folder.
 
@@ -47,6 +59,8 @@ class LogFolders:
         self._storage = storage
         self._homes: dict[TopicPartition, ReplicaLogs] = {}
         self._counts = {id(folder): 0 for folder in folders}
+        self._contested: dict[TopicPartition, tuple[ReplicaLogs, ...]] = {}
+        """Folders with logs of different topics for one partition; none of the logs is open."""
         self._unmade: dict[TopicPartition, None] = {}
         """Replicas that could not be created: they are in no folder, not in a failed one either."""
 
@@ -117,16 +131,20 @@ class LogFolders:
 
         await self._do_in_each(claim)
         await self._settle(was_ours)
-        hosted: dict[TopicPartition, HostedLog] = {}
+        found: dict[TopicPartition, list[_Found]] = {}
 
         async def load(folder: ReplicaLogs) -> None:
-            for found in await folder.load():
-                self._take_in(folder, found, hosted)
+            for each in await folder.load():
+                found.setdefault(each.topic_partition, []).append(_Found(folder, each))
 
         await self._do_in_each(load)
+        hosted: dict[TopicPartition, HostedLog] = {}
+        for key, logs in found.items():
+            self._take_in(key, logs, hosted)
         for folder in self.sound():
             for key in folder.unopened():
-                self._put_home(key, folder)
+                if key not in hosted:
+                    self._put_home(key, folder)
         if not self.has_failed and all(folder.are_all_open for folder in self._folders):
             await self._note_opened()
         return [hosted[key] for key in sorted(hosted)]
@@ -170,24 +188,59 @@ class LogFolders:
             self._folders[0].refused(STORAGE_IDENTITY, error)
 
     def _take_in(
-        self, folder: ReplicaLogs, found: HostedLog, hosted: dict[TopicPartition, HostedLog]
+        self, key: TopicPartition, logs: list[_Found], hosted: dict[TopicPartition, HostedLog]
     ) -> None:
-        """Add a log; of two logs of one partition, the one with the later leader epoch.
+        """Host the partition's log; of several, the one with the latest leader epoch.
 
-        The other was created while the first one's folder had failed. It is set aside as a stray.
+        The others were created while its folder had failed, or was away. They are set aside as
+        strays. Epochs of different topics say nothing about each other: of their logs none is
+        hosted until a command names the topic.
         """
-        key = found.topic_partition
-        other, home = hosted.get(key), self._homes.get(key)
-        if other is None or home is None:
-            hosted[key] = found
-            self._put_home(key, folder)
+        logs.sort(key=_Found.progress, reverse=True)
+        topic_ids = {each.log.topic_id for each in logs} - {NO_TOPIC_ID}
+        if len(topic_ids) > 1:
+            self._contested[key] = tuple(each.folder for each in logs)
+            for each in logs:
+                each.folder.keep_closed(each.log)
             return
-        is_later = _progress(found) > _progress(other)
-        loser, its_folder = (other, home) if is_later else (found, folder)
-        its_folder.set_aside(loser)
-        if is_later:
-            hosted[key] = found
-            self._put_home(key, folder)
+        home, hosted[key] = logs[0]
+        self._put_home(key, home)
+        for each in logs[1:]:
+            each.folder.set_aside(each.log)
+
+    def _decide(self, key: TopicPartition, topic_id: TopicId) -> None:
+        """Make the folder with this topic's log the partition's home; others' become strays.
+
+        Without a topic id it is the log with the latest leader epoch.
+
+        Raises:
+            LogRefused, OSError: a disk refused; nothing is decided.
+        """
+        folders = self._contested[key]
+        if any(folder.is_failed for folder in folders):
+            raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{key}: a log folder has failed")
+        home = next((each for each in folders if each.has_log_of(key, topic_id)), None)
+        for folder in folders:
+            if folder is not home:
+                folder.set_aside_closed(key)
+        del self._contested[key]
+        self.let_go(key)
+        if home is not None:
+            self._put_home(key, home)
+
+    def set_aside_unlisted(self, listed: Collection[TopicPartition]) -> None:
+        """Set all logs aside of partitions that are not listed, and whose topic nobody named."""
+        for key in sorted(self._contested):
+            folders = self._contested[key]
+            if key not in listed and not any(folder.is_failed for folder in folders):
+                try:
+                    for folder in folders:
+                        folder.set_aside_closed(key)
+                except OSError as error:
+                    self.refused(key, error)
+                    continue
+                del self._contested[key]
+                self.let_go(key)
 
     def _put_home(self, key: TopicPartition, folder: ReplicaLogs) -> None:
         self.let_go(key)
@@ -208,6 +261,8 @@ class LogFolders:
         Raises:
             LogRefused, OSError: the disk refused.
         """
+        if key in self._contested:
+            self._decide(key, topic_id)
         sound = self.sound()
         home = self._homes.get(key)
         if home is None and sound:
@@ -313,7 +368,3 @@ class LogFolders:
     def _of(self, key: TopicPartition) -> tuple[ReplicaLogs, ...]:
         home = self._homes.get(key)
         return self.sound() if home is None else (home,)
-
-
-def _progress(found: HostedLog) -> tuple[int, int]:
-    return found.log.epoch_cache.latest_epoch, found.log.log_end_offset

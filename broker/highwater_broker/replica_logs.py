@@ -178,6 +178,35 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
         except LogRefused as error:
             self.refused(key, error)
 
+    def keep_closed(self, hosted: HostedLog) -> None:
+        """Close a log: another folder has one of another topic, and a command must name the topic.
+
+        The checkpoints keep its entries.
+        """
+        key = hosted.topic_partition
+        self.bad_input(str(key), f"{self.name} has topic {hosted.topic_id}, another folder another")
+        hosted.log.let_go()
+        self._unopened[key] = None
+
+    def has_log_of(self, key: TopicPartition, topic_id: TopicId) -> bool:
+        """Return whether the folder has a log of the partition, of no other topic than this.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        return self.has_folder_of(key) and not self._holds_other_topic(key, topic_id)
+
+    def set_aside_closed(self, key: TopicPartition) -> None:
+        """Set the log of the partition aside as a stray, if there is one; it is not open.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if self.has_folder_of(key):
+            stray = rename_aside(self._files, partition_folder(key), STRAY_SUFFIX)
+            self.bad_input(str(key), f"another topic's folder, now {stray}")
+        self._unopened.pop(key, None)
+
     async def _sync_names(self) -> bool:
         """Sync the checkpoints' names; return whether the disk did.
 

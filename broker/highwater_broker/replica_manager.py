@@ -374,6 +374,7 @@ class ReplicaManager:
             if not await self._may_go_on(request, number, per_turn=1):
                 return False
             self._remove(partition, partition.leader_epoch, is_deleted=is_deleted)
+        self._logs.set_aside_unlisted(listed)
         may_go_on = partial(self._may_go_on, request, per_turn=1)  # metadata may have come before
         return await self._remove_strays((), may_go_on, of_all=True)
 

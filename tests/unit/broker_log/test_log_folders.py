@@ -14,7 +14,7 @@ from highwater_broker.log_folders import LogFolders
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
-from highwater_core.ids import NodeId, StorageId, TopicPartition
+from highwater_core.ids import NodeId, Offset, StorageId, TopicPartition
 from highwater_core.traces import TraceRecorder
 from highwater_simulator.files import SimulatedFileSystem
 from highwater_simulator.kernel import SimulationFailed
@@ -60,6 +60,12 @@ class Broker:
     def create(self, *keys: TopicPartition) -> None:
         for key in keys:
             self.hosted[key] = self.machine.run(self.folders.create(key, "", CONFIG))
+
+    def create_of(self, topic_id: str, key: TopicPartition) -> None:
+        """As by a command that names the topic."""
+        self.hosted[key] = self.machine.run(self.folders.create(key, topic_id, CONFIG))
+        self.folders.write_topic_id(key, topic_id)
+        self.folders.take_as_hosted(key)
 
     def home(self, key: TopicPartition) -> str:
         found = self.folders.home_of(key)
@@ -212,6 +218,83 @@ def test_of_two_logs_of_one_partition_that_of_the_later_leader_stays(broker: Bro
     assert broker.hosted[B].log.epoch_cache.latest_epoch == 2
     assert not broker.files.exists("d1/t-1")
     assert broker.files.list("d1")[-1].endswith("-stray")
+
+
+@pytest.fixture
+def twice_created(broker: Broker) -> Broker:
+    """A topic is deleted and created again while a disk has failed; its disk comes back."""
+    broker.create(A)
+    broker.create_of("old", B)
+    append(broker.hosted[B].log, b"old", epoch=7)
+    broker.machine.disk.die("d1")
+    broker.start()
+    broker.folders.let_go(B)
+    broker.create_of("new", B)
+    assert broker.home(B) == "d0"
+    append(broker.hosted[B].log, b"new", epoch=0)
+    broker.machine.run(broker.of["d0"].high_watermarks.write({B: Offset(1)}))
+    broker.machine.disk.revive("d1")
+    assert broker.start() == [A]
+    return broker
+
+
+@pytest.mark.parametrize(("named", "home", "other"), [("new", "d0", "d1"), ("old", "d1", "d0")])
+def test_of_two_topics_logs_that_of_the_topic_stays_which_a_command_names(
+    twice_created: Broker, named: str, home: str, other: str
+) -> None:
+    """Their leader epochs have nothing to do with each other."""
+    broker = twice_created
+    assert broker.folders.may_start(B, is_new=False)
+    assert broker.start() == [A]
+    broker.create_of(named, B)
+    log = broker.hosted[B].log
+    assert broker.home(B) == home
+    assert (log.log_end_offset, log.epoch_cache.latest_epoch) == (1, {"new": 0, "old": 7}[named])
+    assert broker.hosted[B].high_watermark == (1 if named == "new" else 0)
+    assert not broker.files.exists(f"{other}/t-1")
+    assert [name for name in broker.files.list(other) if name.endswith("-stray")]
+    assert all(folder.are_all_open for folder in broker.of.values())
+    assert broker.start() == [A, B]
+    assert (broker.home(B), broker.hosted[B].topic_id) == (home, named)
+
+
+def test_of_two_topics_logs_none_stays_where_a_command_names_a_third_one(
+    twice_created: Broker,
+) -> None:
+    broker = twice_created
+    broker.create_of("third", B)
+    assert broker.hosted[B].log.log_end_offset == 0
+    strays = [n for each in ("d0", "d1") for n in broker.files.list(each) if n.endswith("-stray")]
+    assert len(strays) == 2
+    assert broker.start() == [A, B]
+
+
+def test_two_topics_logs_become_strays_where_no_command_lists_the_partition(
+    twice_created: Broker,
+) -> None:
+    broker = twice_created
+    broker.folders.set_aside_unlisted({A, B})
+    assert broker.files.exists("d0/t-1")
+    broker.folders.set_aside_unlisted({A})
+    assert not broker.files.exists("d0/t-1")
+    assert not broker.files.exists("d1/t-1")
+    assert all(folder.are_all_open for folder in broker.of.values())
+
+
+def test_a_topic_that_is_deleted_takes_its_own_log_of_two(twice_created: Broker) -> None:
+    broker = twice_created
+    folders = broker.folders
+    folders.delete_leftover(B, "old", folders.interrupted_deletions())
+    assert (broker.files.exists("d0/t-1"), broker.files.exists("d1/t-1")) == (True, False)
+    broker.create_of("new", B)
+    assert (broker.home(B), broker.hosted[B].log.log_end_offset) == ("d0", 1)
+
+
+def test_two_topics_logs_wait_while_the_folder_of_one_has_failed(twice_created: Broker) -> None:
+    twice_created.folders.fail("d1")
+    with pytest.raises(SimulationFailed, match="failed"):
+        twice_created.create_of("new", B)
+    assert twice_created.files.exists("d0/t-1")
 
 
 def test_each_folder_has_checkpoints_of_its_own(broker: Broker) -> None:
