@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from highwater_broker.log.checkpoints import Claimed
 from highwater_broker.log.folders import DeletedFolders
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.record_batch import LogRefused
@@ -124,13 +125,13 @@ class LogFolders:
             WrongBrokerFolder: a folder is another broker's.
             OSError: the disk refused all folders, or the note of a loss.
         """
-        was_ours: dict[str, bool] = {}
+        claimed: dict[str, Claimed] = {}
 
         async def claim(folder: ReplicaLogs) -> None:
-            was_ours[folder.name] = await folder.claim()
+            claimed[folder.name] = await folder.claim()
 
         await self._do_in_each(claim)
-        await self._settle(was_ours)
+        await self._settle(claimed)
         found: dict[TopicPartition, list[_Found]] = {}
 
         async def load(folder: ReplicaLogs) -> None:
@@ -163,19 +164,30 @@ class LogFolders:
                 if not self.sound():
                     raise
 
-    async def _settle(self, was_ours: Mapping[str, bool]) -> None:
-        """Find out whether records may be lost: in all folders, or in one by itself."""
+    async def _settle(self, claimed: Mapping[str, Claimed]) -> None:
+        """Find out whether records may be lost: in all folders, or in one by itself.
+
+        A folder that was away while the broker ran is one of these: its logs may have been created
+        anew elsewhere, and committed records appended to them.
+        """
         storage = self._storage
         if storage is None:
             return
         sound = self.sound()
         await storage.settle(stopped_cleanly=all(each.stopped_cleanly for each in sound))
-        names = [folder.name for folder in sound if folder.name]
-        for folder in sound:
+        named = [folder for folder in sound if folder.name]
+        for folder in named:
+            found = claimed[folder.name]
             is_known = folder.stopped_cleanly or folder.name in storage.folders_of_boot
-            if folder.name and not (was_ours[folder.name] and is_known):
+            problem = storage.doubt_of(folder.name, found)
+            if problem:
+                folder.bad_input(folder.name, problem)
+            if problem or not (found.was_ours and is_known):
                 await storage.renew()
-        await storage.note_folders(names)
+        failed = [folder.name for folder in self._folders if folder.is_failed]
+        await storage.note_folders(
+            {folder.name: claimed[folder.name].folder_id for folder in named}, failed
+        )
         for folder in sound:
             folder.take_epochs_as_known(storage.were_opened)  # before this start: it stays failed
 

@@ -14,6 +14,7 @@ from highwater_broker.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    Claimed,
     OffsetCheckpoint,
     claim_folder,
     metadata_path,
@@ -118,8 +119,8 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
             self.suspect()
             return None
 
-    async def claim(self) -> bool:
-        """Mark the folder as this broker's; return whether it was already.
+    async def claim(self) -> Claimed:
+        """Mark the folder as this broker's, if it is not yet.
 
         Raises:
             WrongBrokerFolder: it is another broker's.
@@ -127,9 +128,11 @@ Without it no loss is ever registered, and a log that lost batches stays closed.
         """
         if self.name:
             self._files.make_folder("")
-        was_ours = await claim_folder(self._files, self._broker_id, self._cluster_id)
+        storage = self._storage if self.name else None
+        draw_id = storage.draw_folder_id if storage is not None else str
+        claimed = await claim_folder(self._files, self._broker_id, self._cluster_id, draw_id)
         self.stopped_cleanly = self._files.exists(CLEAN_SHUTDOWN_MARKER)
-        return was_ours
+        return claimed
 
     def take_epochs_as_known(self, are_known: bool) -> None:
         self._epochs_are_known = are_known

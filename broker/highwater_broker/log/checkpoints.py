@@ -9,7 +9,7 @@ Source: Kafka's CheckpointFile, PartitionMetadataFile, BrokerMetadataCheckpoint.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -34,6 +34,7 @@ CHECKSUM_NAME = "#crc32c"
 """The beginning of a file's last row or line: it is no topic's name and no key."""
 
 _VERSION = "0"
+_FOLDER_ID = "directory.id"
 
 
 class CorruptCheckpoint(Exception):
@@ -191,12 +192,23 @@ class WrongBrokerFolder(CannotStart):
     """The folder belongs to another broker or cluster."""
 
 
-async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A folder that is this broker's. was_ours: already before; folder_id: "" where it has none."""
+
+    was_ours: bool
+    folder_id: str
+
+
+async def claim_folder(
+    files: FileSystem, broker_id: NodeId, cluster_id: str, draw_id: Callable[[], str] = lambda: ""
+) -> Claimed:
     """Write the folder's owner, or check that it is this broker; called first of all.
 
-    Return whether it was this broker's already.
-
     An unreadable identity is replaced. Leftover temporary files are removed.
+
+    draw_id: makes the id of a folder that was not the broker's.
+    Source: KIP-858 (directory.id).
 
     Raises:
         WrongBrokerFolder: it names another broker or cluster.
@@ -210,9 +222,12 @@ async def claim_folder(files: FileSystem, broker_id: NodeId, cluster_id: str) ->
     if set(ours) <= set(found):
         if any(found[key] != value for key, value in ours.items()):
             raise WrongBrokerFolder(f"folder of {found}, this is {ours}")
-        return True
+        return Claimed(True, found.get(_FOLDER_ID, ""))
+    folder_id = draw_id()
+    if folder_id:
+        ours[_FOLDER_ID] = folder_id
     await write_durably(files, "", BROKER_IDENTITY, encode_properties(ours, "="))
-    return False
+    return Claimed(False, folder_id)
 
 
 async def take_clean_shutdown_marker(files: FileSystem) -> bool:

@@ -10,10 +10,11 @@ marker is a loss.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from highwater_broker.log.checkpoints import (
     TEMPORARY_SUFFIX,
+    Claimed,
     encode_properties,
     lacks_room,
     read_properties,
@@ -52,6 +53,9 @@ class StorageIdentity:
         """Whether every log was opened before in this boot."""
         self.folders_of_boot: tuple[str, ...] = ()
         """The named log folders that were in use before in this boot."""
+        self._folder_ids: dict[str, str] = {}
+        """The id of each named log folder that was in use last, or had failed then, as far as it is
+known; none in a file of an earlier version."""
 
     async def settle(self, *, stopped_cleanly: bool) -> None:
         """Keep the stored id if no record can have been lost since, else draw another one.
@@ -68,6 +72,8 @@ class StorageIdentity:
         is_whole = found.get("version") == _VERSION and (stopped_cleanly or is_same_boot)
         if is_same_boot and found.get("log.folders"):
             self.folders_of_boot = tuple(found["log.folders"].split(","))
+        pairs = (each.partition(":") for each in found.get("folder.ids", "").split(",") if each)
+        self._folder_ids = {name: folder_id for name, _, folder_id in pairs}
         self.were_opened = is_same_boot and found.get("opened.boot.id") == self._boot_id
         if not _STORAGE_ID.fullmatch(stored) or not is_whole:
             await self.renew()
@@ -101,15 +107,35 @@ class StorageIdentity:
             self.were_opened = True
             await self._write(self.storage_id)
 
-    async def note_folders(self, names: Sequence[str]) -> None:
-        """Note the named folders in use in this boot, if these are not noted yet.
+    def draw_folder_id(self) -> str:
+        """Return an id for a log folder that was not this broker's."""
+        return self._rng.hex_id()
+
+    def doubt_of(self, name: str, found: Claimed) -> str:
+        """Return why a log folder may have missed a start of this broker, "" where it did not.
+
+        The broker goes on without a folder whose disk is not mounted: it takes the empty mount
+        point for a new one. When the disk is back its logs are old.
+        """
+        if not self._folder_ids or self._folder_ids.get(name) == found.folder_id:
+            return ""
+        if name in self._folder_ids:
+            return "another log folder than at the last start: records may be lost"
+        return "a log folder that the last start did not have" if found.was_ours else ""
+
+    async def note_folders(self, found: Mapping[str, str], failed: Sequence[str] = ()) -> None:
+        """Note the named folders in use in this boot, and their ids, if these are not noted yet.
+
+        found: each folder's id. failed: the folders whose ids cannot be read now.
 
         Raises:
             OSError: the disk refused.
         """
-        together = tuple(dict.fromkeys((*self.folders_of_boot, *names)))
-        if together != self.folders_of_boot:
-            self.folders_of_boot = together
+        together = tuple(dict.fromkeys((*self.folders_of_boot, *found)))
+        known = self._folder_ids or dict.fromkeys(failed, "")
+        folder_ids = {**{name: known[name] for name in failed if name in known}, **found}
+        if (together, folder_ids) != (self.folders_of_boot, self._folder_ids):
+            self.folders_of_boot, self._folder_ids = together, folder_ids
             await self._write(self.storage_id)
 
     async def _write(self, storage_id: StorageId) -> None:
@@ -118,6 +144,8 @@ class StorageIdentity:
             named["opened.boot.id"] = self._boot_id
         if self.folders_of_boot:
             named["log.folders"] = ",".join(self.folders_of_boot)
+        if self._folder_ids:
+            named["folder.ids"] = ",".join(f"{each}:{at}" for each, at in self._folder_ids.items())
         await self._replace(_filled_up(encode_properties(named, "=")))
 
     async def _replace(self, text: str) -> None:

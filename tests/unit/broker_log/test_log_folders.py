@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from highwater_broker.log.checkpoints import claim_folder
+from highwater_broker.log.checkpoints import (
+    claim_folder,
+    encode_properties,
+    read_properties,
+    write_renamed,
+)
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.log.subfolder import Subfolder
 from highwater_broker.log_folders import LogFolders
 from highwater_broker.replica_logs import HostedLog, ReplicaLogs
-from highwater_core.events import EventKind
+from highwater_core.events import EventKind, TraceEvent
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
 from highwater_core.ids import NodeId, Offset, StorageId, TopicPartition
 from highwater_core.traces import TraceRecorder
@@ -37,7 +42,7 @@ class Broker:
         self.starts = 0
         self.start()
 
-    def start(self, boot: str = BOOT) -> list[TopicPartition]:
+    def start(self, boot: str = BOOT, names: Sequence[str] = ("d0", "d1")) -> list[TopicPartition]:
         """Open all logs; return of which partitions."""
         self.starts += 1
         runtime = self.machine.runtime
@@ -49,7 +54,7 @@ class Broker:
                 Subfolder(self.files, name), trace, NodeId(1), "cluster", lambda topic: CONFIG,
                 points, self.storage, name=name,
             )
-            for name in ("d0", "d1")
+            for name in names
         }  # fmt: skip
         self.folders = LogFolders(tuple(self.of.values()), self.storage)
         self.hosted: dict[TopicPartition, HostedLog] = {
@@ -76,6 +81,21 @@ class Broker:
             hosted.log.close()
         for folder in self.folders.sound():
             self.machine.run(folder.write_clean_shutdown_marker())
+
+    def swap(self, folder: str, away: str, back: str = "") -> None:
+        """Take the disk of a log folder away, and perhaps bring another one there."""
+        self.files.rename(folder, away)
+        if back:
+            self.files.rename(back, folder)
+
+    def told_of(self, folder: str) -> list[str]:
+        """Return what this start found wrong with a log folder."""
+        events = [each for each in self.events if isinstance(each, TraceEvent)]
+        return [
+            str(each.detail["what"])
+            for each in events
+            if each.incarnation == self.starts and each.detail.get("where") == folder
+        ]
 
     def storage_id(self) -> StorageId:
         return self.storage.storage_id
@@ -202,6 +222,83 @@ def test_a_clean_stop_in_both_folders_loses_nothing_over_a_boot(broker: Broker) 
     broker.stop_cleanly()
     broker.start("another boot")
     assert broker.storage_id() == before
+
+
+@pytest.mark.parametrize("boots", [(BOOT, BOOT), ("a second boot", "a third boot")])
+def test_a_folder_whose_disk_was_away_for_one_start_may_have_lost_records(
+    broker: Broker, boots: tuple[str, str]
+) -> None:
+    """Its logs are as old as its last start; their later records were appended elsewhere."""
+    broker.create(A, B)
+    broker.stop_cleanly()
+    broker.swap("d0", away="its disk")
+    before = broker.storage_id()
+    assert broker.start(boots[0]) == [B], "the mount point is empty"
+    assert broker.told_of("d0")
+    without = broker.storage_id()
+    assert without != before
+    broker.create(A)
+    append(broker.hosted[A].log, b"later", epoch=2)
+    broker.stop_cleanly()
+    broker.swap("d0", away="the mount point", back="its disk")
+    assert broker.start(boots[1]) == [A, B]
+    assert broker.hosted[A].log.log_end_offset == 0
+    assert broker.storage_id() not in (before, without)
+    (told,) = broker.told_of("d0")
+    assert told.startswith("another log folder")
+    there = broker.storage_id()
+    broker.stop_cleanly()
+    broker.start(boots[1])
+    assert (broker.storage_id(), broker.told_of("d0")) == (there, [])
+
+
+def test_a_process_that_dies_before_it_notes_an_empty_folder_leaves_the_next_one_to_note_it(
+    broker: Broker,
+) -> None:
+    before = broker.storage_id()
+    broker.files.remove("d1")
+    broker.machine.run(broker.of["d1"].claim())
+    broker.start()
+    assert broker.storage_id() != before
+    assert broker.told_of("d1")
+
+
+def test_a_folder_that_a_start_did_not_name_may_have_lost_records(broker: Broker) -> None:
+    broker.create(A, B)
+    broker.start(names=("d0",))
+    before = broker.storage_id()
+    assert broker.start() == [A, B]
+    assert broker.storage_id() != before
+    assert broker.told_of("d1") == ["a log folder that the last start did not have"]
+
+
+def test_disks_that_change_places_are_noticed(broker: Broker) -> None:
+    before = broker.storage_id()
+    broker.swap("d0", away="a disk", back="d1")
+    broker.files.rename("a disk", "d1")
+    broker.start()
+    assert broker.storage_id() != before
+
+
+def test_folders_of_an_earlier_version_have_no_ids_and_lose_nothing(broker: Broker) -> None:
+    broker.create(A, B)
+    before = broker.storage_id()
+    for path in ("d0/meta.properties", "d1/meta.properties", "storage.properties"):
+        properties = read_properties(broker.files, path, "=") or {}
+        for name in ("directory.id", "folder.ids"):
+            properties.pop(name, None)
+        write_renamed(broker.files, path, encode_properties(properties, "="))
+    broker.machine.disk.die("d1")
+    broker.start()
+    broker.machine.disk.revive("d1")
+    assert broker.start() == [A, B]
+    assert broker.storage_id() == before
+    broker.swap("d0", away="its disk")
+    broker.start()
+    broker.swap("d0", away="the mount point", back="its disk")
+    without = broker.storage_id()
+    broker.start()
+    assert broker.storage_id() not in (before, without)
 
 
 def test_of_two_logs_of_one_partition_that_of_the_later_leader_stays(broker: Broker) -> None:

@@ -141,7 +141,7 @@ def test_a_full_disk_has_room_for_what_a_start_notes(
     machine.disk.fill()
     later = StorageIdentity(machine.files, SeededRng(2), NEXT_BOOT)
     machine.run(later.settle(stopped_cleanly=stopped_cleanly))
-    machine.run(later.note_folders(("d0", "d1")))
+    machine.run(later.note_folders({"d0": "an id", "d1": ""}))
     machine.run(later.note_opened())
     assert (later.storage_id == first) == stopped_cleanly
     machine.lose_power()
