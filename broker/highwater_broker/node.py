@@ -69,7 +69,14 @@ class BrokerNode:
         self._topics = TopicSettings(settings, runtime, trace, self._session, self._apply_settings)
         storage = self._storage_identity()
         self._registration = Registration(
-            settings, self._toggles, ports, self._session, self._on_event, points, storage
+            settings,
+            self._toggles,
+            ports,
+            self._session,
+            self._on_event,
+            points,
+            storage,
+            on_refusal=self._stop_requested.set,
         )
         self._folder_healths: list[LogFolderHealth] = []
         self._logs = self._log_folders(storage)
@@ -254,7 +261,7 @@ class BrokerNode:
         """Serve until a stop is requested; return when all logs are flushed and closed.
 
         Raises:
-            CannotStart: the folder is another broker's, or the disk refused it.
+            CannotStart: the folder is another broker's or another cluster's, or the disk refused.
         """
         settings = self._settings
         build: dict[str, Any] = {"build": settings.build} if settings.build else {}
@@ -276,6 +283,8 @@ class BrokerNode:
         self._groups.start(self._scope)
         await self._stop_requested.wait()
         await self._shut_down()
+        if self._registration.refusal:
+            raise CannotStart(self._registration.refusal)
         self._ports.trace.emit(EventKind.NODE_STOPPED, reason="requested")
 
     def request_stop(self) -> None:
@@ -288,7 +297,7 @@ class BrokerNode:
 
     async def _shut_down(self) -> None:
         """Hand leadership over, stop fetching, flush and close, end the session."""
-        if self._registration.registered.is_set():
+        if self._registration.registered.is_set() and not self._registration.refusal:
             await self._commander.hand_over()
         self._fetchers.close()
         self._scope.cancel()

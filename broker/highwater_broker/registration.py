@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from highwater_broker.cluster_membership import why_not_to_join
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.settings import BrokerSettings
@@ -54,7 +55,9 @@ class Registration:
         on_event: Callable[[CoordinationEvent], None],
         fail_points: FailPoints,
         storage: StorageIdentity | None = None,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
+        """on_refusal: called once `refusal` says why the broker must not register."""
         self._settings = settings
         self._waits_conflicts_out = not toggles.broker_epoch
         self._ports = ports
@@ -62,6 +65,7 @@ class Registration:
         self._on_event = on_event
         self._fail_points = fail_points
         self._storage = storage
+        self._on_refusal = on_refusal
         self._path = broker_path(settings.broker_id)
         self._old_session_ids: list[int] = []
         self._named: StorageId = NO_STORAGE_ID
@@ -69,6 +73,8 @@ class Registration:
         self.broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
         self.registered: Event = ports.runtime.event()
         """Set once the first registration succeeded."""
+        self.refusal = ""
+        """Why the broker's logs are not of this ZooKeeper's cluster, "" where they are."""
 
     async def run(self) -> None:
         pace = SessionPace(self._ports.runtime)
@@ -79,6 +85,9 @@ class Registration:
             self._trace(EventKind.SESSION_OPENED, session)
             if await self._register(session):
                 await self._follow(session)
+            if self.refusal:
+                self._on_refusal()
+                return
             self._old_session_ids.append(session.session_id)
             self._trace(EventKind.SESSION_LOST, session)
 
@@ -118,7 +127,7 @@ class Registration:
                 self._on_event(event)
 
     async def _register(self, session: Coordination) -> bool:
-        """Return True once our znode is there, False when the session has expired.
+        """Return True once our znode is there, False when the session has expired, or at a refusal.
 
         Other errors of ZooKeeper are traced once, and retried: a parent znode may be removed at
         that moment.
@@ -130,6 +139,10 @@ class Registration:
             try:
                 for path in PERSISTENT_PATHS:
                     await session.ensure_path(path)
+                if self._storage is not None:
+                    self.refusal = await why_not_to_join(session, self._storage, self._ports.rng)
+                if self.refusal:
+                    return False
                 epoch = await self._try_once(session)
                 must_wait_out = epoch is None and self._waits_conflicts_out
             except SessionExpired:

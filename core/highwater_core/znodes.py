@@ -45,6 +45,8 @@ BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
 LATEST_PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 CONTROLLER_ENDPOINTS = "/highwater/controllers"
+CLUSTER = "/cluster"
+CLUSTER_ID = "/cluster/id"
 
 PERSISTENT_PATHS: tuple[str, ...] = (
     BROKER_IDS,
@@ -406,6 +408,24 @@ def _is_port(text: str) -> bool:
     """Return whether this is a port to connect to: 0 is none."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 5
     return is_number and 1 <= int(text) <= _PORT_MAX
+
+
+class ClusterIdZnode(msgspec.Struct, frozen=True, kw_only=True):
+    version: str = "1"
+    id: str
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return encode(ClusterIdZnode(id=cluster_id))
+
+
+def decode_cluster_id(data: bytes) -> str:
+    """Return the id of /cluster/id.
+
+    Raises:
+        MalformedZnode
+    """
+    return decode(ClusterIdZnode, data, CLUSTER_ID).id
 
 
 _LISTENERS = ("CLIENT", "EXTERNAL", "REPLICATION", "CONTROL")

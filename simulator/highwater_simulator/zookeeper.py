@@ -123,6 +123,12 @@ class ZooKeeper:
         """End the session now, as if its timeout had passed; its client learns of it later."""
         self._end(self._sessions[session_id])
 
+    def lose_data(self) -> None:
+        """Be a new server at the same address: no session and no znode is left."""
+        for session_id in list(self._sessions):
+            self.expire(session_id)
+        self._tree = ZnodeTree()
+
     def lose_connection(self, session_id: int) -> None:
         """Break the client's connection: calls in flight raise ConnectionLost; it reconnects."""
         self._sessions[session_id].client.lose_connection()

@@ -49,6 +49,8 @@ class StorageIdentity:
         self.storage_id: StorageId = NO_STORAGE_ID
         self.is_new = False
         """Whether the id was drawn by this process: the logs' former contents are unknown."""
+        self.cluster_id = ""
+        """The id in the ZooKeeper with which the broker registered first, "" before."""
         self.were_opened = False
         """Whether every log was opened before in this boot."""
         self.folders_of_boot: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ known; none in a file of an earlier version."""
         pairs = (each.partition(":") for each in found.get("folder.ids", "").split(",") if each)
         self._folder_ids = {name: folder_id for name, _, folder_id in pairs}
         self.were_opened = is_same_boot and found.get("opened.boot.id") == self._boot_id
+        self.cluster_id = found.get("cluster.id", "")
         if not _STORAGE_ID.fullmatch(stored) or not is_whole:
             await self.renew()
             return
@@ -138,8 +141,20 @@ known; none in a file of an earlier version."""
             self.folders_of_boot, self._folder_ids = together, folder_ids
             await self._write(self.storage_id)
 
+    async def join(self, cluster_id: str) -> None:
+        """Note the cluster that the logs are of, if that is not noted yet.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if not self.cluster_id:
+            self.cluster_id = cluster_id
+            await self._write(self.storage_id)
+
     async def _write(self, storage_id: StorageId) -> None:
         named = {"version": _VERSION, "boot.id": self._boot_id, "storage.id": storage_id}
+        if self.cluster_id:
+            named["cluster.id"] = self.cluster_id
         if self.were_opened:
             named["opened.boot.id"] = self._boot_id
         if self.folders_of_boot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from highwater_broker import isr_change_notifier
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
-from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.registration import Registration
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.topic_settings import TopicSettings
@@ -19,7 +18,7 @@ from highwater_core import znodes
 from highwater_core.config import Preset, resolve_toggles
 from highwater_core.events import EventKind
 from highwater_core.fail_points import BROKER_FAIL_POINTS, FailPoints
-from highwater_core.ids import NodeId, StorageId, TopicPartition
+from highwater_core.ids import NO_STORAGE_ID, NodeId, StorageId, TopicPartition
 from highwater_core.ports import (
     ConnectionLost,
     Coordination,
@@ -63,6 +62,17 @@ class Faulty:
         return fail
 
 
+@dataclass
+class Stored:
+    """What a broker keeps beside its logs."""
+
+    storage_id: StorageId = NO_STORAGE_ID
+    cluster_id: str = ""
+
+    async def join(self, cluster_id: str) -> None:
+        self.cluster_id = self.cluster_id or cluster_id
+
+
 class Scene:
     """One broker's registration over the simulator's ZooKeeper."""
 
@@ -83,7 +93,7 @@ class Scene:
         )
         return Faulty(session, self.faults)
 
-    def registration(self, storage: StorageIdentity | None = None) -> Registration:
+    def registration(self, storage: Stored | None = None) -> Registration:
         ports = Ports(
             runtime=self.runtime,
             coordination=self,
@@ -97,7 +107,13 @@ class Scene:
         points = FailPoints(self.runtime, self.recorder, ports.exit_now, BROKER_FAIL_POINTS)
         toggles = resolve_toggles(Preset.FENCED)
         return Registration(
-            self.settings, toggles, ports, self.current, lambda event: None, points, storage
+            self.settings,
+            toggles,
+            ports,
+            self.current,
+            lambda event: None,
+            points,
+            storage,  # type: ignore[arg-type]
         )
 
     def put(self, path: str, data: bytes) -> None:
@@ -133,6 +149,39 @@ def test_the_broker_tries_again_after_any_error_of_zookeeper(
     assert [event.detail["error"] for event in told] == expected
 
 
+def run_beside(scene: Scene, cluster_id: str) -> tuple[Registration, Stored]:
+    """Register with that cluster's id stored beside the logs, until it succeeds or is refused."""
+    stored = Stored(cluster_id=cluster_id)
+    registration = scene.registration(stored)
+    scene.runtime.start("registration", registration.run())
+    scene.kernel.run_until(
+        lambda: registration.registered.is_set() or bool(registration.refusal), 10_000, "an end"
+    )
+    return registration, stored
+
+
+def test_the_first_broker_gives_zookeeper_an_id_that_all_brokers_keep(scene: Scene) -> None:
+    _, stored = run_beside(scene, "")
+    data, _ = scene.zookeeper.dump()[znodes.CLUSTER_ID]
+    assert znodes.decode_cluster_id(data) == stored.cluster_id != ""
+
+
+@pytest.mark.parametrize(
+    ("there", "registers"),
+    [(b'{"version":"1","id":"ours"}', True), (b"odd", True), (b'{"version":"1","id":"no"}', False)],
+)
+def test_a_broker_registers_with_its_own_cluster_alone(
+    scene: Scene, there: bytes, registers: bool
+) -> None:
+    scene.put(znodes.CLUSTER_ID, there)
+    registration, stored = run_beside(scene, "ours")
+    assert stored.cluster_id == "ours"
+    assert registration.registered.is_set() is registers
+    refusal = "of cluster ours, and ZooKeeper is of cluster no"
+    assert (refusal in registration.refusal) is not registers
+    assert (znodes.broker_path(ME) in scene.zookeeper.dump()) is registers
+
+
 def test_a_registration_whose_znode_goes_registers_again_though_its_parent_is_gone(
     scene: Scene,
 ) -> None:
@@ -164,8 +213,8 @@ def test_other_contents_are_registered_anew_in_the_same_session(
     scene: Scene, error: type[CoordinationError] | None
 ) -> None:
     """Something turned out to be lost: controllers must hear of it before anything is cut."""
-    contents = SimpleNamespace(storage_id=StorageId("a" * 32))
-    registration = scene.registration(contents)  # type: ignore[arg-type]
+    contents = Stored(StorageId("a" * 32))
+    registration = scene.registration(contents)
     scene.runtime.start("registration", registration.run())
     scene.kernel.run_until(registration.registered.is_set, 10_000, "the registration")
     first = registration.broker_epoch

@@ -54,6 +54,20 @@ def test_contents_are_the_same_after_a_clean_stop_and_within_one_boot(
     assert (later == first) == is_kept
 
 
+def test_the_first_cluster_that_the_logs_join_is_kept_with_them(
+    machine: Any, first: StorageId
+) -> None:
+    identity = StorageIdentity(machine.files, SeededRng(2), BOOT)
+    machine.run(identity.settle(stopped_cleanly=False))
+    assert identity.cluster_id == ""
+    for cluster_id in ("ours", "another"):
+        machine.run(identity.join(cluster_id))
+    machine.lose_power()
+    later = StorageIdentity(machine.files, SeededRng(3), BOOT)
+    machine.run(later.settle(stopped_cleanly=True))
+    assert (later.cluster_id, later.storage_id) == ("ours", first)
+
+
 def test_an_unknown_boot_equals_no_other(machine: Any) -> None:
     first = start(machine, "", seed=1)
     assert start(machine, "", seed=2) != first
