@@ -17,10 +17,13 @@ from highwater_chaos import faults as f
 from highwater_chaos.plan import Plan, PlanTopology, Step, Topic, Workload
 from highwater_core import znodes
 from highwater_core.config import Preset
+from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import TopicPartition
+from highwater_core.ids import NodeId, TopicPartition
+from highwater_simulator.disk_tree import FolderNode
 from highwater_simulator.runner import run_plan
 from highwater_simulator.world import World
+from tests.support.failover_story import create_orders
 from tests.support.presets import each_preset
 
 ORDERS = TopicPartition("orders", 0)
@@ -327,3 +330,61 @@ def test_a_broker_all_of_whose_folders_failed_stops_and_returns(make_cluster: Ma
         )
 
     cluster.run(story)
+
+
+async def with_another_disk(c: Cluster, victim: int, disk: FolderNode) -> FolderNode:
+    """Start the broker with this disk in place of its first log folder; return that one's."""
+    c.world.kill(victim)
+    root = c.world.brokers[victim].disk.root
+    away = root.entries["d0"]
+    root.assign(("d0", disk))
+    root.mark_synced(root.change_count)
+    c.world.start(victim)
+    assert isinstance(away, FolderNode)
+    return away
+
+
+def storage_id(world: World, broker_id: int) -> str | None:
+    found = world.zookeeper.data(znodes.broker_path(NodeId(broker_id)))
+    return None if found is None else znodes.decode_storage_id(found[0], NodeId(broker_id))
+
+
+def test_a_topic_created_again_while_a_disk_was_away_keeps_its_records(
+    make_cluster: MakeCluster,
+) -> None:
+    """The old topic's log has the later leader epoch, and belongs to nobody any more."""
+    cluster = make_cluster(preset=Preset.FENCED, broker_settings=TWO)
+
+    async def story(c: Cluster) -> None:
+        at, _ = await two_topics(c)
+        first = c.leader()
+        c.world.kill(first)
+        await c.world.eventually(lambda: c.leader() not in (first, -1), 60_000, "another leader")
+        c.world.start(first)
+        await c.send(5)
+        await c.full_isr()
+        victim = c.follower()
+        assert folder_of(c.world, victim, at) == "d0"
+        disk = await with_another_disk(c, victim, FolderNode())
+        await c.full_isr()
+        assert await c.client.delete_topic("orders", 20_000) is ErrorCode.NONE
+        c.client.history.clear()
+        for filler in ("in d0", "in d0 too"):
+            await c.client.create_topic(filler.replace(" ", "-"), 1, 3, 20_000)
+        await create_orders(c.world, c.client)
+        await c.send(10)
+        await c.full_isr()
+        assert folder_of(c.world, victim, at) == "d1"
+        before = storage_id(c.world, victim)
+        await with_another_disk(c, victim, disk)
+        await c.world.eventually(
+            lambda: storage_id(c.world, victim) not in (before, None), 60_000, "another storage id"
+        )
+        await c.full_isr()
+        assert folder_of(c.world, victim, at) == "d1"
+        await c.send(5)
+        await c.full_isr()
+
+    cluster.run(story)
+    told = cluster.world.trace.events(EventKind.BAD_INPUT_MET)
+    assert [each.detail["what"] for each in told if "another folder" in each.detail["what"]]
