@@ -1,21 +1,20 @@
 """The FileSystem port over os, rooted at a node's own folder.
 
 Appends, reads and truncations go to the page cache on the event loop; syncs run on a few threads
-(periodic syncs stall for 0.1 to 0.6 s, and a file system commits waiting ones together). There are
-no retries: OSError goes to the caller.
+(periodic syncs stall for 0.1 to 0.6 s, and a file system commits waiting ones together), each log
+folder's on its own (`syncs`). There are no retries: OSError goes to the caller.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from highwater_adapters.syncs import Disk, Syncs
 from highwater_core.check import check
 from highwater_core.ports import Buffer, DiskSpace
 
@@ -28,56 +27,14 @@ _FUSE_SUPER_MAGIC = 0x65735546
 """Source: statfs(2)."""
 _MAX_BUFFERS = os.sysconf("SC_IOV_MAX")
 
-RunBlocking = Callable[[Callable[[], None]], "asyncio.Future[None]"]
-
-
-class _Syncs:
-    """Runs syncs on threads. The next sync raises the error of one whose waiter was cancelled.
-
-    The kernel reports a failed write to one sync alone: a later sync of the same file succeeds.
-    """
-
-    def __init__(self, run_blocking: RunBlocking) -> None:
-        self._run_blocking = run_blocking
-        self._unheard: list[asyncio.Future[None]] = []
-        self.in_flight = 0
-
-    async def run(self, sync: Callable[[], None], ended: Callable[[], None] | None = None) -> None:
-        """Return once the sync is done, and every earlier one whose waiter was cancelled.
-
-        ended: called when the sync ends, also without a waiter.
-
-        Raises:
-            OSError: one of them failed.
-        """
-        self.in_flight += 1
-        works, self._unheard = [*self._unheard, self._run_blocking(sync)], []
-        works[-1].add_done_callback(lambda work: self._ended(work, ended))
-        try:
-            while works:
-                await asyncio.shield(works[0])
-                works.pop(0)
-        except OSError:
-            works.pop(0)
-            raise
-        finally:
-            self._unheard += works
-
-    def _ended(self, work: asyncio.Future[None], ended: Callable[[], None] | None) -> None:
-        self.in_flight -= 1
-        if not work.cancelled():
-            work.exception()  # otherwise asyncio logs it where no sync follows
-        if ended is not None:
-            ended()
-
 
 class RealFile:
     """See highwater_core.ports.File. One writer: this object's size is the file's."""
 
-    def __init__(self, path: str, descriptor: int, run_blocking: RunBlocking) -> None:
+    def __init__(self, path: str, descriptor: int, disk: Disk) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._syncs = _Syncs(run_blocking)
+        self._syncs = Syncs(disk)
         self._size_bytes = os.fstat(descriptor).st_size
         self._is_closed = False
 
@@ -176,13 +133,17 @@ class RealFileSystem:
 
     def __init__(self, root: str | Path, sync_threads: int = 8) -> None:
         self._root = Path(root)
-        self._threads = ThreadPoolExecutor(sync_threads, thread_name_prefix="sync")
-        self._syncs = _Syncs(self._run_blocking)
-        """Syncs of folders, and of files that are not open here."""
+        self._sync_threads = sync_threads
+        self._disks: dict[str, Disk] = {}
+        """By the folder whose syncs have a bound."""
+        self._syncs: dict[str, Syncs] = {}
+        """Syncs of folders, and of files that are not open here, likewise."""
+        self._add_disk("")
 
     def open(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        return RealFile(path, os.open(self._at(path), flags, 0o644), self._run_blocking)
+        descriptor = os.open(self._at(path), flags, 0o644)
+        return RealFile(path, descriptor, self._disks[self._bounded(path)])
 
     def make_folder(self, path: str) -> None:
         self._at(path).mkdir(parents=True, exist_ok=True)
@@ -213,25 +174,39 @@ class RealFileSystem:
         found = os.statvfs(self._at(path))
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
+    def bound_syncs(self, folder: str, timeout_ms: int, hangs: Callable[[], None]) -> None:
+        check("/" not in folder, f"{folder!r} is a folder of the node's own")
+        if folder not in self._disks:
+            self._add_disk(folder)
+        self._disks[folder].bound(timeout_ms, hangs)
+
     async def sync_folder(self, path: str) -> None:
         place = self._at(path)
-        await self._syncs.run(lambda: sync_folder(place))
+        await self._syncs[self._bounded(path)].run(lambda: sync_folder(place))
 
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
-        places = [self._at(path) for path in (*files, *folders)]
-        await self._syncs.run(lambda: sync_all(self._root, places))
+        paths = [*files, *folders]
+        places = [self._at(path) for path in paths]
+        await self._syncs[self._bounded(paths[0])].run(lambda: sync_all(self._root, places))
 
     def close(self) -> None:
-        """Wait for running syncs; the port must not be used afterwards."""
-        self._threads.shutdown()
+        """End idle threads, without a wait for running syncs; the port must not be used then."""
+        for disk in self._disks.values():
+            disk.threads.close()
+
+    def _add_disk(self, folder: str) -> None:
+        self._disks[folder] = Disk(self._sync_threads)
+        self._syncs[folder] = Syncs(self._disks[folder])
+
+    def _bounded(self, path: str) -> str:
+        """Return the folder with a bound that has the path."""
+        first = path.partition("/")[0]
+        return first if first in self._disks else ""
 
     def _at(self, path: str) -> Path:
         parts = path.split("/")
         check(not path.startswith("/") and ".." not in parts, f"{path!r} leaves the node's folder")
         return self._root / path
-
-    def _run_blocking(self, work: Callable[[], None]) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 def sync_folder(folder: Path) -> None:

@@ -57,26 +57,32 @@ class Checkpointer:
         self._fail_points = fail_points
 
     def start(self, scope: TaskScope) -> None:
-        scope.spawn("HighWatermarkCheckpointThread", self._checkpoint_high_watermarks())
-        scope.spawn("LogFlusher", self._flush_logs())
-        scope.spawn("LogRetention", self._apply_retention())
+        """Begin with the work, in each folder by itself: a slow disk holds up no other's."""
+        folders = self._logs.sound()
+        for folder in folders:
+            scope.spawn("HighWatermarkCheckpointThread", self._checkpoint_high_watermarks(folder))
+        for folder in folders:
+            scope.spawn("LogFlusher", self._flush_logs(folder))
+        for folder in folders:
+            scope.spawn("LogRetention", self._apply_retention(folder))
         scope.spawn("IsrExpiration", self._expire_isrs())
-        scope.spawn("LateCheckpoints", self._write_what_is_due())
+        for folder in folders:
+            scope.spawn("LateCheckpoints", self._write_what_is_due(folder))
 
     # ------------------------------------------------------------ tasks
 
-    async def _checkpoint_high_watermarks(self) -> None:
+    async def _checkpoint_high_watermarks(self, folder: ReplicaLogs) -> None:
         await self._replicas.commanded.wait()
         while True:
             await self._runtime.sleep(self._settings.high_watermark_checkpoint_interval_ms)
-            await self.write_high_watermarks()
+            await self.write_high_watermarks(folder)
 
-    async def _flush_logs(self) -> None:
+    async def _flush_logs(self, folder: ReplicaLogs) -> None:
         while True:
             await self._runtime.sleep(self._settings.log_flush_interval_ms)
-            await self.flush()
+            await self.flush(folder)
 
-    async def _apply_retention(self) -> None:
+    async def _apply_retention(self, folder: ReplicaLogs) -> None:
         """Delete old segments, and forget idle producers.
 
         A topic whose configuration may not have been read yet keeps its segments.
@@ -84,7 +90,7 @@ class Checkpointer:
         while True:
             await self._runtime.sleep(self._settings.log_retention_check_interval_ms)
             now_ms = self._runtime.wall_clock_ms()
-            for number, partition in enumerate(self._replicas.partitions()):
+            for number, partition in enumerate(self._partitions(folder)):
                 await take_turn(self._runtime, number)
                 key = partition.topic_partition
                 if self._replicas.get(key) is partition and self._replicas.knows_settings(
@@ -92,23 +98,34 @@ class Checkpointer:
                 ):
                     partition.delete_old_segments(now_ms)
                 partition.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
-            await self.write_log_starts()
+            await self.write_log_starts(folder)
 
     async def _expire_isrs(self) -> None:
         while True:
             await self._runtime.sleep(max(1, self._settings.replica_lag_time_max_ms // 2))
             self._replicas.maybe_shrink_isrs()
 
-    async def _write_what_is_due(self) -> None:
+    async def _write_what_is_due(self, folder: ReplicaLogs) -> None:
         """Retry refused checkpoint writes: until they succeed a leader appends no record."""
         while True:
             await self._runtime.sleep(self._settings.replica_fetch_backoff_max_ms)
-            if any(partition.must_checkpoint for partition in self._replicas.partitions()):
-                await self.write_recovery_points()
+            if any(partition.must_checkpoint for partition in self._partitions(folder)):
+                await self.write_recovery_points(folder)
 
     # ------------------------------------------------------------ their steps
+    # Each is for one folder, or for all of them, one after another.
 
-    async def write_high_watermarks(self) -> None:
+    def _folders(self, only: ReplicaLogs | None) -> tuple[ReplicaLogs, ...]:
+        return self._logs.sound() if only is None else (only,)
+
+    def _partitions(self, only: ReplicaLogs | None) -> tuple[Partition, ...]:
+        return tuple(
+            partition
+            for partition in self._replicas.partitions()
+            if only in (None, self._logs.home_of(partition.topic_partition))
+        )
+
+    async def write_high_watermarks(self, only: ReplicaLogs | None = None) -> None:
         """Write the high watermark of every hosted partition.
 
         Without the fix of KAFKA-1647 those without a role since the start are left out: their
@@ -122,48 +139,51 @@ class Checkpointer:
                 return partition.high_watermark
             return None
 
-        await self._write(_HIGH_WATERMARKS, high_watermark_of)
+        for folder in self._folders(only):
+            await self._write(folder, _HIGH_WATERMARKS, high_watermark_of)
         await self._fail_points.reach(FailPoint.AFTER_HIGH_WATERMARK_CHECKPOINT)
 
-    async def flush(self) -> set[TopicPartition]:
+    async def flush(self, only: ReplicaLogs | None = None) -> set[TopicPartition]:
         """Sync every log, then write recovery points; return the logs that the disk refused."""
         await self._fail_points.reach(FailPoint.BEFORE_LOG_FLUSH)
         unflushed: set[TopicPartition] = set()
-        for partition in self._replicas.partitions():
+        for partition in self._partitions(only):
             try:
                 await partition.log.flush()
             except LogRefused as refused:
                 unflushed.add(partition.topic_partition)
                 self._logs.refused(partition.topic_partition, refused)
-        await self.write_recovery_points()
+        await self.write_recovery_points(only)
         return unflushed
 
-    async def write_log_starts(self) -> bool:
+    async def write_log_starts(self, only: ReplicaLogs | None = None) -> bool:
         """Write log starts, then remove segments below; return whether the starts are on the disk.
 
         On a full disk the segments are removed first, to make room. A broker that dies before the
         write then registers as having lost them. If the disk refuses for another reason they stay.
         """
-        refused = await self._write_log_starts_once()
+        are_written = [await self._write_log_starts(folder) for folder in self._folders(only)]
+        return all(are_written)
+
+    async def _write_log_starts(self, folder: ReplicaLogs) -> bool:
+        refused = await self._write_log_starts_once(folder)
         if isinstance(refused, NoSpaceLeft):
-            await self._remove_retired(self._log_starts())
-            refused = await self._write_log_starts_once()
+            starts = {each: each.log_start_offset for each in self._partitions(folder)}
+            await self._remove_retired(starts)
+            refused = await self._write_log_starts_once(folder)
         return refused is None
 
-    async def _write_log_starts_once(self) -> LogRefused | None:
+    async def _write_log_starts_once(self, folder: ReplicaLogs) -> LogRefused | None:
         written: dict[Partition, Offset] = {}
 
         def log_start_of(partition: Partition) -> Offset:
             written[partition] = partition.log_start_offset
             return written[partition]
 
-        refused = await self._write(_LOG_STARTS, log_start_of)
+        refused = await self._write(folder, _LOG_STARTS, log_start_of)
         if refused is None:
             await self._remove_retired(written)
         return refused
-
-    def _log_starts(self) -> dict[Partition, Offset]:
-        return {partition: partition.log_start_offset for partition in self._replicas.partitions()}
 
     async def _remove_retired(self, starts: Mapping[Partition, Offset]) -> None:
         """Remove the segments below the starts, some in a turn: topics may have thousands."""
@@ -180,7 +200,7 @@ class Checkpointer:
             return 0  # the log began anew meanwhile: that start is no longer on the disk
         return partition.log.remove_retired(log_start_offset, SEGMENTS_PER_TURN)
 
-    async def write_recovery_points(self) -> None:
+    async def write_recovery_points(self, only: ReplicaLogs | None = None) -> None:
         """Write each log's start, and its recovery point.
 
         Ordering: log starts first. Records below a start may never have been synced, and a recovery
@@ -188,42 +208,46 @@ class Checkpointer:
         cancelled: a partition's checkpoint is due until it is written.
         """
         await self._fail_points.reach(FailPoint.BEFORE_RECOVERY_POINT_WRITE)
-        listed = self._replicas.partitions()
+        for folder in self._folders(only):
+            await self._write_recovery_points(folder)
+
+    async def _write_recovery_points(self, folder: ReplicaLogs) -> None:
+        listed = self._partitions(folder)
         due = {partition: partition.checkpoints_due for partition in listed}
         points = {partition: partition.log.recovery_point for partition in listed}
-        if not await self.write_log_starts():
+        if not await self._write_log_starts(folder):
             return
 
         def point_now(partition: Partition) -> Offset:
             # One that is hosted since has no log start on the disk yet: all of it is checked.
             return min(points.get(partition, Offset(0)), partition.log.recovery_point)
 
-        if await self._write(_RECOVERY_POINTS, point_now) is None:
+        if await self._write(folder, _RECOVERY_POINTS, point_now) is None:
             for partition, count in due.items():
                 partition.checkpointed(count)
 
     async def _write(
-        self, checkpoint_of: CheckpointOf, offset_of: Callable[[Partition], Offset | None]
+        self,
+        folder: ReplicaLogs,
+        checkpoint_of: CheckpointOf,
+        offset_of: Callable[[Partition], Offset | None],
     ) -> LogRefused | None:
-        """Write the offsets of the hosted partitions, each folder's into the folder.
+        """Write the offsets of the folder's hosted partitions into it; return its disk's error.
 
-        offset_of: None for a partition that is left out. Return a folder's error. In a folder that
-        failed the checkpoints stay as they are, for the next start.
+        offset_of: None for a partition that is left out. In a folder that failed the checkpoints
+        stay as they are, for the next start.
 
-        Ordering: each folder's partitions and offsets are those of the moment in which its write
-        begins. While one folder is written a log of the next may be cut, deleted or created, and
-        another write of it may pass this one.
+        Ordering: the partitions and offsets are those of this moment. While another folder was
+        written, a log of this one may have been cut, deleted or created.
         """
-        refused: LogRefused | None = None
-        for folder in self._logs.sound():
-            here = {
-                partition: offset
-                for partition in self._replicas.partitions()
-                if self._logs.home_of(partition.topic_partition) is folder
-                and (offset := offset_of(partition)) is not None
-            }
-            refused = await self._write_in(folder, checkpoint_of(folder), here) or refused
-        return refused
+        if folder not in self._logs.sound():
+            return None
+        here = {
+            partition: offset
+            for partition in self._partitions(folder)
+            if (offset := offset_of(partition)) is not None
+        }
+        return await self._write_in(folder, checkpoint_of(folder), here)
 
     async def _write_in(
         self, folder: ReplicaLogs, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, Offset]

@@ -135,6 +135,8 @@ class BrokerNode:
 
     def _log_folders(self, storage: StorageIdentity | None) -> LogFolders:
         files, names = self._ports.files, self._settings.log_folder_names
+        if names:  # the disk of data_folder is another one, with no replicas on it
+            files.bound_syncs("", self._settings.log_folder_sync_timeout_ms, lambda: None)
         folders = [self._replica_logs(Subfolder(files, name), name, storage) for name in names]
         return LogFolders(folders or [self._replica_logs(files, "", storage)], storage)
 

@@ -129,6 +129,9 @@ class BrokerSettings:
     """How many probes in a row a disk must refuse, after a refused operation, for its folder to
     count as failed."""
     log_folder_probe_interval_ms: int = 500
+    log_folder_sync_timeout_ms: int = 30_000
+    """A log folder has failed, without a probe, when a sync in it does not return for so long. Time
+    in which the broker's process stands still does not count. Not in Kafka."""
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_flush_interval_ms: int = 10_000
     log_retention_check_interval_ms: int = 30_000

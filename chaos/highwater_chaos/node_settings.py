@@ -41,6 +41,7 @@ _BROKER_SETTINGS: Mapping[str, Bounds] = {
     "log_flush_interval_ms": (1, None),
     "log_folder_probe_attempts": (1, None),
     "log_folder_probe_interval_ms": (1, None),
+    "log_folder_sync_timeout_ms": (1, None),
     "log_retention_check_interval_ms": (1, None),
     "producer_id_expiration_ms": (1, None),
     "log_cleaner_backoff_ms": (1, None),

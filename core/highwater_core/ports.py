@@ -378,6 +378,17 @@ class FileSystem(Protocol):
         """Return the size of the folder's disk, None where it is not known."""
         ...
 
+    def bound_syncs(self, folder: str, timeout_ms: int, hangs: Callable[[], None]) -> None:
+        """Give up a sync in the folder that has not returned after timeout_ms; call it once.
+
+        From then on every sync in the folder raises OSError (ETIMEDOUT), also those under way:
+        `hangs` is called first. Syncs in other folders that have a bound wait for none of these.
+        Time in which the process stands still does not count.
+
+        folder: "" or a folder in this one. A folder belongs to the nearest one with a bound.
+        """
+        ...
+
     async def sync_folder(self, path: str) -> None: ...
 
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:

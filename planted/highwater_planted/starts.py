@@ -18,7 +18,7 @@ from highwater_broker.log.storage_identity import StorageIdentity
 from highwater_broker.logic.epoch_cache import EpochCache
 from highwater_broker.partition import Partition
 from highwater_broker.replica import Replica
-from highwater_broker.replica_logs import HostedLog
+from highwater_broker.replica_logs import HostedLog, ReplicaLogs
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
 from highwater_core.ports import FileSystem
@@ -98,8 +98,10 @@ def _keep_few(self: EpochCache, leader_epoch: LeaderEpoch, start_offset: Offset)
     return EpochCache((cache.entries[0], *cache.entries[-_MOST_EPOCHS + 1 :]))
 
 
-async def _say_that_all_went_well(self: Checkpointer) -> set[TopicPartition]:
-    await _flush(self)
+async def _say_that_all_went_well(
+    self: Checkpointer, only: ReplicaLogs | None = None
+) -> set[TopicPartition]:
+    await _flush(self, only)
     return set()
 
 

@@ -31,7 +31,7 @@ async def _list_led_only(
     return await _write(self, folder, checkpoint, offsets)
 
 
-async def _write_no_high_watermarks(self: Checkpointer) -> None:
+async def _write_no_high_watermarks(self: Checkpointer, only: ReplicaLogs | None = None) -> None:
     return
 
 

@@ -144,6 +144,10 @@ class Disk:
         duration_ns = self._rng.randrange(SYNC_MINIMUM_NS, SYNC_MAXIMUM_NS)
         return duration_ns if self.faults is None else self.faults.slowed_ns(duration_ns)
 
+    def is_hanging(self, path: str) -> bool:
+        """Return whether a sync of the path that begins now never returns."""
+        return self.faults is not None and self.faults.is_hanging(path)
+
     # ------------------------------------------------------------ faults that last
 
     def fill(self, free_bytes: int = 0) -> None:
@@ -199,6 +203,19 @@ class Disk:
         """Undo slow_down."""
         self.slow_down()
         self._maybe_recover()
+
+    def hang(self, folder: str = "") -> None:
+        """Let no sync return that begins from now on in the folder, or on the whole disk.
+
+        Everything else goes on in the page cache.
+        """
+        self._ail().hang(folder)
+
+    def hang_no_more(self, folder: str = "") -> None:
+        """Undo hang for syncs that begin from now on."""
+        if self.faults is not None:
+            self.faults.hang_no_more(folder)
+            self._maybe_recover()
 
     def heal(self) -> None:
         """Undo all of these faults."""

@@ -37,6 +37,8 @@ class DiskFaults:
         self._failing: dict[DiskOperation, _Failing] = {}
         self._dead: dict[str, None] = {}
         """Prefixes of the paths for which every operation fails."""
+        self._hanging: dict[str, None] = {}
+        """Prefixes of the paths of which no sync returns."""
         self._delay_ns = 0
         self._factor = 1
 
@@ -46,6 +48,7 @@ class DiskFaults:
             self.free_bytes is None
             and not self._failing
             and not self._dead
+            and not self._hanging
             and (self._delay_ns, self._factor) == (0, 1)
         )
 
@@ -64,10 +67,17 @@ class DiskFaults:
 
     def die(self, folder: str) -> None:
         """Make every operation in the folder fail from now on; "" is the whole disk."""
-        self._dead[f"{folder}/" if folder else ""] = None
+        self._dead[_prefix(folder)] = None
 
     def revive(self, folder: str) -> None:
-        self._dead.pop(f"{folder}/" if folder else "", None)
+        self._dead.pop(_prefix(folder), None)
+
+    def hang(self, folder: str) -> None:
+        """Let no sync in the folder return that begins from now on; "" is the whole disk."""
+        self._hanging[_prefix(folder)] = None
+
+    def hang_no_more(self, folder: str) -> None:
+        self._hanging.pop(_prefix(folder), None)
 
     def slow_down(self, delay_ms: int, factor: int) -> None:
         self._delay_ns, self._factor = delay_ms * _NS_PER_MS, factor
@@ -125,6 +135,13 @@ class DiskFaults:
 
     def slowed_ns(self, duration_ns: int) -> int:
         return duration_ns * self._factor + self._delay_ns
+
+    def is_hanging(self, path: str) -> bool:
+        return any(map(f"{path}/".startswith, self._hanging))
+
+
+def _prefix(folder: str) -> str:
+    return f"{folder}/" if folder else ""
 
 
 def flippable_files(files: Mapping[str, FileNode], kind: FileKind) -> list[tuple[str, FileNode]]:

@@ -7,11 +7,12 @@ is dead. Bytes become durable by File.sync, names by FileSystem.sync_folder.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from highwater_chaos.faults import DiskOperation
 from highwater_core.check import check
 from highwater_core.ports import Buffer, DiskSpace
+from highwater_simulator.bounded_syncs import BoundedSyncs
 from highwater_simulator.disk import Disk, joined, path_parts
 from highwater_simulator.disk_tree import FileNode, FolderNode
 from highwater_simulator.tasks import NodeRuntime
@@ -24,9 +25,17 @@ __all__ = ["Disk", "FileNode", "FolderNode", "SimulatedFile", "SimulatedFileSyst
 class SimulatedFile:
     """The File port: a file opened by one incarnation."""
 
-    def __init__(self, runtime: NodeRuntime, disk: Disk, path: str, node: FileNode) -> None:
+    def __init__(
+        self,
+        runtime: NodeRuntime,
+        disk: Disk,
+        path: str,
+        node: FileNode,
+        syncs: BoundedSyncs | None = None,
+    ) -> None:
         self._runtime = runtime
         self._disk = disk
+        self._syncs = syncs or BoundedSyncs(runtime, disk)
         self._path = path
         self._node = node
         self._descriptor = disk.open_descriptor(node)
@@ -94,7 +103,7 @@ class SimulatedFile:
         covered = [len(node.content)]
         node.syncs.append(covered)
         try:
-            await self._runtime.sleep_ns(self._disk.sync_duration_ns())
+            await self._syncs.wait(self._path)
         finally:
             node.syncs.remove(covered)
         if self._disk.faults is not None:
@@ -121,6 +130,7 @@ class SimulatedFileSystem:
     def __init__(self, runtime: NodeRuntime, disk: Disk) -> None:
         self._runtime = runtime
         self._disk = disk
+        self._syncs = BoundedSyncs(runtime, disk)
 
     def open(self, path: str) -> SimulatedFile:
         _check_names(path)
@@ -135,7 +145,7 @@ class SimulatedFileSystem:
                 self._name_changed(path)
         if not isinstance(node, FileNode):
             raise IsADirectoryError(errno.EISDIR, "is a folder", path)
-        return SimulatedFile(self._runtime, self._disk, path, node)
+        return SimulatedFile(self._runtime, self._disk, path, node, self._syncs)
 
     def make_folder(self, path: str) -> None:
         _check_names(path)
@@ -228,10 +238,13 @@ class SimulatedFileSystem:
     def space(self, path: str) -> DiskSpace | None:
         return None  # no simulated disk has a size
 
+    def bound_syncs(self, folder: str, timeout_ms: int, hangs: Callable[[], None]) -> None:
+        self._syncs.bound(folder, timeout_ms, hangs)
+
     async def sync_folder(self, path: str) -> None:
         node = self._folder(path)
         change_count = node.change_count
-        await self._runtime.sleep_ns(self._disk.sync_duration_ns())
+        await self._syncs.wait(path)
         if self._disk.faults is not None:
             self._disk.faults.meet(DiskOperation.SYNC, path)
         node.mark_synced(change_count)
@@ -244,7 +257,7 @@ class SimulatedFileSystem:
             node.syncs.append(sizes)
         changes = [(node, node.change_count) for node in map(self._folder, folders)]
         try:
-            await self._runtime.sleep_ns(self._disk.sync_duration_ns())
+            await self._syncs.wait(files[0])
         finally:
             for node, sizes in zip(nodes, covered, strict=True):
                 node.syncs.remove(sizes)

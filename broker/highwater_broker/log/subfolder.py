@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from highwater_core.ports import DiskSpace, File, FileSystem
 
@@ -38,6 +38,9 @@ class Subfolder:
 
     def space(self, path: str) -> DiskSpace | None:
         return self._files.space(self._at(path))
+
+    def bound_syncs(self, folder: str, timeout_ms: int, hangs: Callable[[], None]) -> None:
+        self._files.bound_syncs(self._at(folder), timeout_ms, hangs)
 
     async def sync_folder(self, path: str) -> None:
         """Make the names in the folder durable; the first time its own name too, if it is "".
