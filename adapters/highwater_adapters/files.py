@@ -187,7 +187,7 @@ class RealFileSystem:
     async def sync_many(self, files: Sequence[str], folders: Sequence[str]) -> None:
         paths = [*files, *folders]
         places = [self._at(path) for path in paths]
-        await self._syncs[self._bounded(paths[0])].run(lambda: sync_all(self._root, places))
+        await self._syncs[self._bounded(paths[0])].run(lambda: sync_all(places))
 
     def close(self) -> None:
         """End idle threads, without a wait for running syncs; the port must not be used then."""
@@ -214,15 +214,15 @@ def sync_folder(folder: Path) -> None:
     _with_descriptor(folder, os.fsync, os.O_DIRECTORY)
 
 
-def sync_all(root: Path, places: Sequence[Path]) -> None:
-    """Make files and folders below the root survive a power loss (blocks).
+def sync_all(places: Sequence[Path]) -> None:
+    """Make files and folders of one file system survive a power loss (blocks).
 
     Many are synced together with their whole file system. A sync of each would be one journal
     commit each, and every creation and rename of a file would wait for all of them. The kernel
     passes no sync of a whole file system on to one in user space (FUSE): there each is synced.
     """
-    if len(places) > _SYNCED_ONE_BY_ONE_MAX and not _is_fuse(root):
-        _with_descriptor(root, _sync_file_system)
+    if len(places) > _SYNCED_ONE_BY_ONE_MAX and not _is_fuse(places[0]):
+        _with_descriptor(places[0], _sync_file_system)
         return
     for place in places:
         _with_descriptor(place, os.fsync)

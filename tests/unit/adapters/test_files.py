@@ -206,3 +206,23 @@ def test_a_file_is_no_folder_to_be_synced(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(NotADirectoryError):
         asyncio.run(RealFileSystem(tmp_path).sync_folder("file"))
+
+
+def test_the_file_system_that_is_synced_for_many_files_is_theirs_not_the_roots(
+    files: RealFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log folder may be a disk of its own, mounted in the node's folder."""
+    synced: list[Path] = []
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(files_module, "_sync_file_system", note)
+    monkeypatch.setattr(files_module, "_is_fuse", lambda place: False)
+    files.make_folder("d0")
+    names = [f"d0/{number}" for number in range(20)]
+    for name in names:
+        files.open(name).close()
+    asyncio.run(files.sync_many(names, []))
+    (place,) = synced
+    assert place.is_relative_to(tmp_path / "d0")
