@@ -96,9 +96,15 @@ class Checkpointer:
                 if self._replicas.get(key) is partition and self._replicas.knows_settings(
                     key.topic
                 ):
-                    partition.delete_old_segments(now_ms)
+                    self._delete_old_segments(partition, now_ms)
                 partition.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
             await self.write_log_starts(folder)
+
+    def _delete_old_segments(self, partition: Partition, now_ms: int) -> None:
+        try:
+            partition.delete_old_segments(now_ms)
+        except LogRefused as refused:
+            self._logs.refused(partition.topic_partition, refused)
 
     async def _expire_isrs(self) -> None:
         while True:

@@ -5,7 +5,8 @@ It awaits nothing, so each method is atomic. partition.py has the leader's work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from highwater_broker.log.log import Log
 from highwater_broker.log.record_batch import LogRefused
@@ -75,6 +76,9 @@ class Replica:
         self.checkpoints_due = 0
         """The number of calls of `need_checkpoint`."""
         self._checkpoints_done = 0
+        self._agrees = False
+        """Whether the leader's answers show that the logs agree; see must_start_over. Not known
+        when the role begins, nor after a truncation."""
         self._high_watermark = Offset(
             max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         )
@@ -156,6 +160,7 @@ class Replica:
     ) -> None:
         """Take the role of a command that is newer than the known state."""
         self.role = role
+        self._agrees = False
         self.leader_epoch = command.leader_epoch
         self.partition_epoch = command.partition_epoch
         self.controller_epoch = told_by
@@ -206,15 +211,17 @@ class Replica:
         batch and all after it are refused (KAFKA-18723). now_ms is wall-clock time.
 
         A log that must start over is emptied, also on the disk, before the next append: the
-        leader's records are then fetched again.
+        leader's records are then fetched again. Later answers of this leader need no such look.
         """
         check(isinstance(self.role, Following), "only a follower appends a leader's batches")
         is_fenced = self._context.toggles.fence_fetch_by_leader_epoch
         highest_epoch = self.leader_epoch if is_fenced else None
         try:
-            if must_start_over(self.log_start_offset, self.log_end_offset, leader_start):
+            start, end = self.log_start_offset, self.log_end_offset
+            if must_start_over(start, end, leader_start, agrees=self._agrees):
                 self._start_over_at_end()
                 return ErrorCode.NONE
+            self._agrees = True
             if len(records) > 0:
                 self._count_fetched(len(records))
                 appended = self.log.append_as_follower(records, now_ms, highest_epoch)
@@ -226,7 +233,8 @@ class Replica:
             held = follower_high_watermark(leader_high_watermark, self.log_end_offset)
             self._high_watermark = Offset(max(self.log_start_offset, held))
             if leader_start > self.log_start_offset:
-                self._move_log_start(min(leader_start, self._high_watermark))
+                with self._moving_log_start("as the leader's"):
+                    self.log.advance_log_start(min(leader_start, self._high_watermark))
         except LogRefused as refused:
             self._refuse("append", refused.error, what=str(refused))
             return refused.error
@@ -259,6 +267,7 @@ class Replica:
         self._truncate(lambda: self.log.start_over_at(start_offset), reason)
 
     def _truncate(self, truncate: Callable[[], object], reason: str) -> None:
+        self._agrees = False
         start_offset = self.log_start_offset
         before = self.log_end_offset, self._high_watermark, self.log.recovery_point
         try:
@@ -308,12 +317,13 @@ class Replica:
     # ------------------------------------------------------------ retention
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Remove old segments by retention; return their number. now_ms is wall clock."""
-        count = self.log.delete_old_segments(now_ms, self._high_watermark)
-        if count:
-            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason=BY_RETENTION)
-            self.changed()
-        return count
+        """Remove old segments by retention; return their number. now_ms is wall clock.
+
+        Raises:
+            LogRefused: the disk refused a new segment; the last one stays.
+        """
+        with self._moving_log_start(BY_RETENTION):
+            return self.log.delete_old_segments(now_ms, self._high_watermark)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget idempotent producers that have been idle for so long. now_ms is wall clock."""
@@ -326,10 +336,16 @@ class Replica:
         self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason="begun anew")
         self.changed()
 
-    def _move_log_start(self, offset: Offset) -> None:
-        if self.log.advance_log_start(offset):
-            self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason="as the leader's")
-            self.changed()
+    @contextmanager
+    def _moving_log_start(self, reason: str) -> Iterator[None]:
+        """Trace the move of the log start, if it moves."""
+        start_offset = self.log_start_offset
+        try:
+            yield
+        finally:  # it may have moved although the disk refused
+            if self.log_start_offset > start_offset:
+                self._trace(EventKind.LOG_START_MOVED, self.log_start_offset, reason=reason)
+                self.changed()
 
     # ------------------------------------------------------------ traces
 

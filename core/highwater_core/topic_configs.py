@@ -182,7 +182,8 @@ _KEYS: tuple[TopicConfigKey, ...] = (
     ),
     TopicConfigKey(
         "retention.ms", ConfigType.LONG, "604800000",
-        "How old a segment may grow before it is deleted; -1: unlimited.", minimum=-1,
+        "How old a segment may grow before it is deleted, the last one too; -1: unlimited.",
+        minimum=-1,
     ),
     TopicConfigKey(
         "segment.bytes", ConfigType.INT, "1073741824",

@@ -55,12 +55,14 @@ def _lend_for_ever(self: OpenFile, end: int, take_back: Callable[[], None]) -> N
     """Announce no truncation: sendfile sends the file's contents of the moment."""
 
 
-def _keep_the_log(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
+def _keep_the_log(
+    log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset, *, agrees: bool
+) -> bool:
     return False
 
 
 def _start_over_where_the_leader_began(
-    log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset
+    log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset, *, agrees: bool
 ) -> bool:
     return log_start_offset == leader_start < log_end_offset
 

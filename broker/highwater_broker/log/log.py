@@ -354,8 +354,7 @@ class Log:
             self.producers.cut(-1)
             if self._segments[-1].base_offset != offset:
                 self._roll(offset)
-        self._retired.add(*self._segments[:-1])
-        del self._segments[:-1]
+        self._retired.take_below(offset, self._segments)
         self._truncations += 1
         self._name_changes += 1
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
@@ -364,29 +363,39 @@ class Log:
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
         """Retire the oldest segments that retention no longer keeps; return their number.
 
-        Only whole segments below the high watermark, and never the active one. now_ms is wall clock
-        time, as records' timestamps are.
+        now_ms is wall clock time, as records' timestamps are. It raises as advance_log_start does.
         """
         count = count_deletable(self.config, self._segments, now_ms, high_watermark)
         if count:
-            self.advance_log_start(Offset(self._segments[count].base_offset))
+            self._begin_at(Offset(self._segments[count - 1].next_offset))
         return count
 
     def advance_log_start(self, offset: Offset) -> bool:
         """Raise the log's start and retire the segments wholly below; return whether it moved.
 
-        A follower does so when its leader's log start moved. `remove_retired` must follow once
-        the start is on the disk.
+        As a leader's did. `remove_retired` must follow once the start is on the disk.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR; the start moved, and the last segment stays.
         """
         if offset <= self.log_start_offset:
             return False
         check(offset <= self.log_end_offset, "a log does not start after its end")
-        self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
-        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
-            self._retired.add(self._segments.pop(0))
-        self._set_epochs(self.epoch_cache.truncate_from_start(offset))
+        self._begin_at(offset)
         return True
+
+    def _begin_at(self, offset: Offset) -> None:
+        """Let the log begin there; at its end it goes on in a new segment."""
+        try:
+            if offset == self.log_end_offset and self._segments[-1].size_bytes:
+                self.producers.add_snapshot(offset, self._segments)
+                with refusing(self.folder):
+                    self._roll(offset)
+        finally:
+            self.log_start_offset = offset
+            self.recovery_point = max(self.recovery_point, offset)
+            self._retired.take_below(offset, self._segments)
+            self._set_epochs(self.epoch_cache.truncate_from_start(offset))
 
     def remove_retired(self, durable_start: Offset, max_segments: int = sys.maxsize) -> int:
         """Remove the files of segments below a log start that is on the disk; return their number.

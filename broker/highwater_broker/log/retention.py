@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Protocol
 
 from highwater_broker.log.append_part import AppendPart
@@ -23,6 +22,7 @@ class SegmentFacts(Protocol):
     """
 
     base_offset: int
+    next_offset: int
     size_bytes: int
     max_timestamp: int
     rolling_timestamp: int
@@ -61,22 +61,39 @@ def count_deletable(
 ) -> int:
     """Return how many of the oldest segments to remove, by age or because the log is too large.
 
-    Only segments wholly below the high watermark, and never the last one, which takes appends.
-    0 where the policy is only to compact.
+    Only segments wholly below the high watermark. The last one, which takes appends, too, unless
+    it is empty: the log is empty then, and goes on in a new one. A segment whose batches have no
+    timestamp, as where compaction has removed all of its records, is as old as the next one that
+    has one. 0 where the policy is only to compact.
+    Source: Kafka's UnifiedLog.deletableSegments. Deviation: Kafka takes the time at which the file
+    was last written where no batch has a timestamp.
     """
     if not config.deletes_old_segments:
         return 0
     excess_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
     count = 0
-    for segment, next_segment in pairwise(segments):
+    for segment, newest_ms in zip(segments, _newest_ms(segments), strict=True):
         is_expired = (
             config.retention_ms != UNLIMITED
-            and segment.max_timestamp >= 0
-            and now_ms - segment.max_timestamp > config.retention_ms
+            and newest_ms >= 0
+            and now_ms - newest_ms > config.retention_ms
         )
         is_excess = config.retention_bytes != UNLIMITED and excess_bytes >= segment.size_bytes
-        if next_segment.base_offset > high_watermark or not (is_expired or is_excess):
+        may_go = segment.size_bytes > 0 and segment.next_offset <= high_watermark
+        if not (may_go and (is_expired or is_excess)):
             break
         excess_bytes -= segment.size_bytes
         count += 1
     return count
+
+
+def _newest_ms(segments: Sequence[SegmentFacts]) -> list[int]:
+    """Return the timestamp from which each segment's age counts, negative where none is known."""
+    found: list[int] = []
+    newest_ms = -1
+    for segment in reversed(segments):
+        if segment.max_timestamp >= 0:
+            newest_ms = segment.max_timestamp
+        found.append(newest_ms)
+    found.reverse()
+    return found

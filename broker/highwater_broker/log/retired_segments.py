@@ -20,8 +20,10 @@ class RetiredSegments:
     def __bool__(self) -> bool:
         return bool(self._segments)
 
-    def add(self, *segments: Segment) -> None:
-        self._segments += segments
+    def take_below(self, offset: int, segments: list[Segment]) -> None:
+        """Move the segments that end at or below the offset here, except for the last one."""
+        while len(segments) > 1 and segments[1].base_offset <= offset:
+            self._segments.append(segments.pop(0))
 
     def take_all(self) -> list[Segment]:
         """Remove and return them all."""

@@ -82,10 +82,16 @@ def drops_log(leader_start: Offset, log_end_offset: Offset, *, only_below_start:
     return leader_start > log_end_offset or not only_below_start
 
 
-def must_start_over(log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset) -> bool:
+def must_start_over(
+    log_start_offset: Offset, log_end_offset: Offset, leader_start: Offset, *, agrees: bool
+) -> bool:
     """Return whether a follower drops its whole log, since its leader's begins at its end.
 
     For an epoch before all that it knows, a leader answers with its first epoch's start, which
     retention may have moved: then it is unknown where the logs diverged below.
+
+    agrees: whether this leader answered a fetch of the log as it is, or as it grew from, while its
+    own began below the end. Then the two did not diverge: what the follower holds is committed, and
+    retention has let go of it at the leader.
     """
-    return log_start_offset < log_end_offset == leader_start
+    return not agrees and log_start_offset < log_end_offset == leader_start

@@ -63,8 +63,10 @@ class LogStartChecks:
 
     A follower's log starts at an offset at which the log of some leader of its partition started,
     of any epoch. Every replica removes whole segments, the oldest first, that retention does not
-    keep. The loosest limits that were ever configured count, since brokers learn of a change late.
-    The log of a restarted replica starts no higher than before, unless its disk lost data.
+    keep. Where it removes the last one, too, another begins at the log's end. A segment without a
+    timestamp is as old as the next one that has one. The loosest limits that were ever configured
+    count, since brokers learn of a change late. The log of a restarted replica starts no higher
+    than before, unless its disk lost data.
     """
 
     def __init__(
@@ -152,11 +154,13 @@ class LogStartChecks:
         known = self._highest(broker, at)
         segments = self._before.get((broker, at), [])
         left_bytes = sum(segment.size_bytes for segment in segments)
-        for segment in segments:
+        for number, segment in enumerate(segments):
             if segment.base_offset >= replica.log_start_offset:
                 return segment.base_offset == replica.log_start_offset
             left_bytes -= segment.size_bytes
-            is_old = kept.age_ms is not None and 0 <= segment.newest_ms < now_ms - kept.age_ms
+            dated = (each for each in segments[number:] if each.newest_ms >= 0)
+            newest_ms = next(dated, segment).newest_ms
+            is_old = kept.age_ms is not None and 0 <= newest_ms < now_ms - kept.age_ms
             is_excess = kept.size_bytes is not None and left_bytes >= kept.size_bytes
             if segment.next_offset > known and not (is_old or is_excess):
                 return False

@@ -15,6 +15,7 @@ from highwater_broker.log.checkpoints import (
     RECOVERY_POINT_CHECKPOINT,
     OffsetCheckpoint,
 )
+from highwater_broker.log.log import Log
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.segment import Segment
 from highwater_broker.log_folders import LogFolders
@@ -23,6 +24,7 @@ from highwater_broker.replica_logs import ReplicaLogs
 from highwater_broker.settings import BrokerSettings
 from highwater_broker.turns import PARTITIONS_PER_TURN
 from highwater_chaos.faults import DiskOperation
+from highwater_core.events import BY_RETENTION, EventKind
 from highwater_core.ids import LeaderEpoch, Offset, TopicPartition
 from highwater_simulator.files import SimulatedFile
 
@@ -258,6 +260,22 @@ def test_a_log_that_was_begun_anew_keeps_records_below_an_earlier_start(broker: 
     assert broker.bench.ports.files.exists(f"{log.folder}/{1:020d}.log")
     broker.do(broker.checkpointer.write_recovery_points())
     assert not broker.bench.ports.files.exists(f"{log.folder}/{1:020d}.log")
+
+
+def test_retention_reports_a_disk_that_refuses_another_segment_and_moves_the_start(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(log: Log, base_offset: Offset) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(Log, "_roll", refuse)
+    broker.partition.log.config = LogConfig(retention_ms=1)
+    broker.partition._high_watermark = Offset(3)
+    broker.checkpointer._delete_old_segments(broker.partition, 1_002)
+    (moved,) = broker.bench.traced(EventKind.LOG_START_MOVED)
+    (refused,) = broker.bench.traced(EventKind.BAD_INPUT_MET)
+    assert (moved.offset, moved.detail["reason"]) == (3, BY_RETENTION)
+    assert "input/output error" in refused.detail["what"]
 
 
 def test_retention_looks_at_some_partitions_in_a_turn(broker: Broker, turns: Turns) -> None:

@@ -259,6 +259,25 @@ def test_a_log_that_ends_at_its_leaders_start_starts_over_there_once_that_is_on_
     assert moved.offset == 3
 
 
+def test_a_log_that_agrees_with_its_leaders_is_emptied_by_the_leaders_start_and_not_begun_anew(
+    make_bench: MakeBench,
+) -> None:
+    """Retention removes all that the leader has: epochs and producers stay known, as in Kafka."""
+    bench = make_bench()
+    partition = follower_with(bench, [(0, "a"), (0, "b")], high_watermark=2)
+    leader = Leader([(0, "a"), (0, "b")], high_watermark=2)
+    follow(bench, partition, leader, epoch=1)
+    assert partition.log_start_offset == 0
+    leader.start = 2
+    bench.kernel.run_for(1_000)
+    (moved,) = bench.traced(EventKind.LOG_START_MOVED)
+    assert (moved.offset, moved.detail) == (2, {"reason": "as the leader's"})
+    assert (partition.log_start_offset, partition.log_end_offset) == (2, 2)
+    assert partition.log.epoch_cache.entries == ((0, 2),)
+    assert partition.log.size_bytes == 0
+    assert bench.saved == []
+
+
 def test_a_leader_without_the_followers_epoch_is_asked_again_for_an_older_one(
     make_bench: MakeBench,
 ) -> None:

@@ -203,7 +203,9 @@ def test_a_follower_truncates_as_the_leader_answers(
 def test_a_log_is_let_go_of_where_its_leaders_begins_at_its_end(
     own: tuple[int, int], leader_start: int, *, expected: bool
 ) -> None:
-    assert must_start_over(Offset(own[0]), Offset(own[1]), Offset(leader_start)) is expected
+    start, end = map(Offset, own)
+    assert must_start_over(start, end, Offset(leader_start), agrees=False) is expected
+    assert not must_start_over(start, end, Offset(leader_start), agrees=True)
 
 
 def test_a_follower_whose_truncation_leaves_no_epoch_asks_no_more() -> None:

@@ -184,7 +184,7 @@ def test_reads_by_index_find_the_records_that_reads_of_the_tail_find(
 
 
 def test_a_view_stays_readable_when_its_segment_is_removed(new_machine: Any, tools: Any) -> None:
-    machine = new_machine(LogConfig(segment_bytes=100, retention_bytes=0))
+    machine = new_machine(LogConfig(segment_bytes=100, retention_bytes=1))
     log, _ = machine.open()
     for value in (b"a", b"b", b"c"):
         tools.append(log, value)

@@ -21,7 +21,7 @@ from tests.support.open_logs import open_log
 
 def test_a_views_file_range_has_its_bytes_even_after_retention(tmp_path: Path, tools: Any) -> None:
     files = RealFileSystem(tmp_path)
-    config = LogConfig(segment_bytes=200, retention_bytes=0)
+    config = LogConfig(segment_bytes=200, retention_bytes=1)
     log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for value in (b"a", b"b", b"c", b"d", b"e"):
         tools.append(log, value)
@@ -152,7 +152,7 @@ def test_a_look_up_goes_on_where_retention_was_quicker(
 ) -> None:
     monkeypatch.setattr(time_lookup, "HEADERS_PER_STEP", 1)
     files = RealFileSystem(tmp_path)
-    config = LogConfig(segment_bytes=200, retention_bytes=0)
+    config = LogConfig(segment_bytes=200, retention_bytes=1)
     log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for value, timestamp in ((b"a", 1002), (b"b", 900), (b"c", 1002), (b"d", 1003), (b"e", 1004)):
         tools.append(log, value, timestamp=timestamp)

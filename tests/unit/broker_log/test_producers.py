@@ -174,6 +174,26 @@ def test_retention_leaves_producers_known_and_takes_their_snapshots(small: Any) 
     assert error_of(log, 7) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
+@pytest.mark.parametrize("how", ["as it is", "after a clean stop", "after a kill"])
+def test_a_log_that_retention_empties_knows_its_producers(small: Any, how: str) -> None:
+    log, _ = small.open()
+    for sequence in range(3):
+        send(log, sequence)
+    assert log.advance_log_start(Offset(3))
+    log.remove_retired(Offset(3))
+    assert small.names(".snapshot") == [f"{3:020d}.snapshot"]
+    if how != "as it is":
+        small.run(log.flush())
+        if how == "after a clean stop":
+            log.close()
+        small.crash()
+        is_clean = how == "after a clean stop"
+        log, _ = small.open(clean=is_clean, recovery_point=3, log_start=3)
+    assert send(log, 2) == (2, 3, 0)
+    assert error_of(log, 4) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert send(log, 3)[:2] == (3, 4)
+
+
 # ---------------------------------------------------------------- snapshots and starts
 
 

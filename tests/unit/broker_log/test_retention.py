@@ -30,6 +30,10 @@ class Facts:
     rolling_timestamp: int = 1000
     begun_ms: int = -1
 
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + 10
+
 
 def part(size_bytes: int, last_offset: int, timestamp: int) -> AppendPart:
     """Return batches up to last_offset."""
@@ -131,14 +135,19 @@ SEGMENTS = [Facts(0, 100, 1000), Facts(10, 200, 1100), Facts(20, 300, 900), Fact
         (500, UNLIMITED, 1500, 40, 0),
         (500, UNLIMITED, 1501, 40, 1),
         (500, UNLIMITED, 1601, 40, 3),  # the third is older than the second
-        (500, UNLIMITED, 10**9, 40, 3),  # never the active one
-        (500, UNLIMITED, 10**9, 29, 2),  # never beyond the high watermark
+        (500, UNLIMITED, 2500, 40, 3),
+        (500, UNLIMITED, 2501, 40, 4),  # the active one, too
+        (500, UNLIMITED, 10**9, 39, 3),  # never beyond the high watermark
+        (500, UNLIMITED, 10**9, 29, 2),
         (500, UNLIMITED, 10**9, 9, 0),
         (UNLIMITED, 551, 0, 40, 0),
         (UNLIMITED, 550, 0, 40, 1),
         (UNLIMITED, 351, 0, 40, 1),
         (UNLIMITED, 350, 0, 40, 2),
-        (UNLIMITED, 0, 0, 40, 3),
+        (UNLIMITED, 50, 0, 40, 3),
+        (UNLIMITED, 49, 0, 40, 3),
+        (UNLIMITED, 0, 0, 40, 4),
+        (UNLIMITED, 0, 0, 39, 3),
     ],
 )
 def test_deletion(
@@ -148,9 +157,28 @@ def test_deletion(
     assert count_deletable(config, SEGMENTS, now_ms, high_watermark) == count
 
 
-def test_batches_without_timestamps_never_expire() -> None:
-    segments = [Facts(0, max_timestamp=-1), Facts(10)]
-    assert count_deletable(CONFIG, segments, 10**12, 20) == 0
+def test_an_empty_last_segment_stays() -> None:
+    segments = [Facts(0), Facts(10, size_bytes=0, max_timestamp=-1)]
+    assert count_deletable(CONFIG, segments, 10**9, 20) == 1
+    assert count_deletable(LogConfig(retention_bytes=0), segments[1:], 0, 20) == 0
+
+
+@pytest.mark.parametrize(
+    ("timestamps", "count"),
+    [
+        ((-1, 1000, 1400), 2),
+        ((-1, -1, 1000), 3),
+        ((-1, 1400, 1000), 0),
+        ((1000, -1, 1400), 1),
+        ((1000, 1000, -1), 2),
+        ((-1, -1, -1), 0),
+    ],
+)
+def test_a_segment_without_a_timestamp_is_as_old_as_the_next_one_that_has_one(
+    timestamps: tuple[int, ...], count: int
+) -> None:
+    segments = [Facts(10 * at, max_timestamp=each) for at, each in enumerate(timestamps)]
+    assert count_deletable(CONFIG, segments, 1501, 30) == count
 
 
 @pytest.mark.parametrize("bad", [{"segment_bytes": 0}, {"segment_bytes": 2**31}, {"segment_ms": 0}])
@@ -172,6 +200,79 @@ def test_retention_moves_the_log_start(new_machine: Any, tools: Any) -> None:
         f"{2:020d}.snapshot",
         "leader-epoch-checkpoint",
     ]
+
+
+# ---------------------------------------------------------------- the last segment
+
+
+@pytest.fixture
+def idle(new_machine: Any, tools: Any) -> Any:
+    """A machine whose log of three records, of two epochs, all expire; they are in one segment."""
+    machine = new_machine(LogConfig(retention_ms=500))
+    machine.log, _ = machine.open()
+    for epoch in (0, 0, 1):
+        tools.append(machine.log, b"x", epoch=epoch, timestamp=1000)
+    return machine
+
+
+@pytest.mark.parametrize("high_watermark", [0, 2, 3])
+def test_a_log_whose_records_all_expired_goes_on_at_its_end_once_all_are_committed(
+    idle: Any, tools: Any, high_watermark: int
+) -> None:
+    idle.run(idle.log.flush())
+    is_committed = high_watermark == 3
+    assert idle.log.delete_old_segments(1500, Offset(3)) == 0
+    assert idle.log.delete_old_segments(1501, Offset(high_watermark)) == is_committed
+    assert idle.log.log_start_offset == (3 if is_committed else 0)
+    assert idle.log.log_end_offset == 3
+    assert idle.log.delete_old_segments(10**9, Offset(high_watermark)) == 0
+    idle.log.remove_retired(idle.log.log_start_offset)
+    assert idle.names(".log") == [segment(3 if is_committed else 0)]
+    assert tools.append(idle.log, b"y") == 3
+
+
+@pytest.mark.parametrize("end", ["a clean stop", "a kill", "a power loss", "an early power loss"])
+def test_an_emptied_log_keeps_end_and_epochs_over_a_restart(
+    idle: Any, tools: Any, end: str
+) -> None:
+    idle.run(idle.log.flush())
+    idle.log.delete_old_segments(1501, Offset(3))
+    assert idle.log.epoch_cache.entries == ((1, 3),)
+    idle.log.remove_retired(Offset(3))
+    if end != "an early power loss":
+        idle.run(idle.log.flush())
+    if end == "a clean stop":
+        idle.log.close()
+    (idle.lose_power if "power" in end else idle.crash)()
+    log, report = idle.open(clean=end == "a clean stop", recovery_point=3, log_start=3)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+    assert (report.has_lost_batches, report.repairs) == (False, ())
+    assert log.epoch_cache.entries == ((1, 3),)
+    assert tools.append(log, b"y", epoch=2) == 3
+
+
+def test_a_last_segment_stays_where_the_disk_refuses_another_one(
+    new_machine: Any, tools: Any
+) -> None:
+    machine = new_machine(LogConfig(retention_ms=500, segment_bytes=100))
+    log, _ = machine.open()
+    for timestamp in (1000, 1000):
+        tools.append(log, b"x", timestamp=timestamp)
+    real = machine.files.open
+
+    def refuse(path: str) -> Any:
+        raise OSError(28, "no space left", path)
+
+    machine.files.open = refuse
+    with pytest.raises(LogRefused):
+        log.delete_old_segments(1501, Offset(2))
+    machine.files.open = real
+    assert log.log_start_offset == log.log_end_offset == 2
+    log.remove_retired(Offset(2))
+    assert machine.names(".log") == [segment(1)]
+    assert log.delete_old_segments(1501, Offset(2)) == 1
+    log.remove_retired(Offset(2))
+    assert machine.names(".log") == [segment(2)]
 
 
 # ---------------------------------------------------------------- the order on the disk

@@ -98,7 +98,7 @@ def test_a_large_batch_is_read_in_steps(machine: Any, tools: Any) -> None:
 
 
 def test_appends_and_retention_may_come_between_two_steps(new_machine: Any, tools: Any) -> None:
-    machine = new_machine(LogConfig(segment_bytes=100_000, retention_bytes=0))
+    machine = new_machine(LogConfig(segment_bytes=100_000, retention_bytes=1))
     log, _ = machine.open()
     batch = build_batch([(None, b"v", NOW_MS - 9_000 + number) for number in range(3_000)])
     append_all(log, [batch])

@@ -150,6 +150,9 @@ def test_retention_by_size_keeps_that_much_in_whole_segments(
         (NOW_MS, NOW_MS - 51, 20, False),
         (NOW_MS - 51, NOW_MS - 99, 20, True),
         (-1, NOW_MS, 10, False),
+        (-1, NOW_MS - 50, 20, False),
+        (-1, NOW_MS - 51, 20, True),
+        (NOW_MS - 51, -1, 20, False),
     ],
 )
 def test_retention_by_age_lets_the_oldest_go_once_all_of_a_segment_is_so_old(
@@ -159,6 +162,16 @@ def test_retention_by_age_lets_the_oldest_go_once_all_of_a_segment_is_so_old(
     judged.write(LEADER, (0, first_ms), (10, second_ms), (20, 0))
     judged.start_at(LEADER, start_offset)
     assert judged.reports == ([] if is_right else [("I11", start_offset)])
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_retention_lets_the_last_segment_go_where_the_log_goes_on_in_another(
+    is_begun: bool,
+) -> None:
+    judged = Judged(retention_ms=50)
+    judged.write(LEADER, (0, NOW_MS - 51), (10, NOW_MS - 51), *[(20, 0)] * is_begun)
+    judged.start_at(LEADER, 20)
+    assert judged.reports == ([] if is_begun else [("I11", 20)])
 
 
 def test_the_least_that_was_ever_configured_counts_and_no_limit_is_none() -> None:
