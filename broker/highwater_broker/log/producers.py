@@ -247,8 +247,11 @@ class LogProducers:
         self._is_current = True
 
     def _newest_snapshot(self, log_begin: int) -> tuple[int, ProducerTable]:
-        """Return the offset and content of the newest good one, or the log's start and none."""
-        while self._snapshots:
+        """Return the offset and content of the newest good one, or the log's start and none.
+
+        Of one below the log's start the batches that follow it are gone.
+        """
+        while self._snapshots and self._snapshots[-1] >= log_begin:
             offset = self._snapshots[-1]
             file = self._files.open(segment_path(self._folder, offset, SNAPSHOT_SUFFIX))
             try:

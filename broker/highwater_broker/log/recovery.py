@@ -224,6 +224,7 @@ class Recovery:
                 for entry in stored.entries[-1:]:
                     if entry.start_offset == log_end_offset and entry[0] > cache.latest_epoch:
                         cache = cache.assign(*entry)
+            cache = self._with_last_batch(cache.truncate_from_end(Offset(log_end_offset + 1)))
         cache = self._within_log(cache)
         if cache != stored:
             self._store(cache, epoch_file, stored)
@@ -247,6 +248,21 @@ class Recovery:
         log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         ended = cache.truncate_from_end(Offset(self.segments[-1].next_offset + 1))
         return ended.truncate_from_start(Offset(log_start_offset))
+
+    def _with_last_batch(self, cache: EpochCache) -> EpochCache:
+        """Return the cache with the epochs of all batches if it does not even have the last one's.
+
+        So it is where retention let go of all batches, and a kill came before the log's start was
+        on the disk: they are back.
+        """
+        log_end_offset = Offset(self.segments[-1].next_offset)
+        is_empty = log_end_offset <= max(self.log_start_offset, self.segments[0].base_offset)
+        if is_empty or cache.epoch_of_offset(Offset(log_end_offset - 1)) != NO_EPOCH:
+            return cache
+        whole = self._epochs_of_all_batches()
+        for entry in cache.entries:
+            whole = whole.assign(*entry)
+        return whole
 
     def report(self) -> RecoveryReport:
         return RecoveryReport(

@@ -194,6 +194,22 @@ def test_a_log_that_retention_empties_knows_its_producers(small: Any, how: str) 
     assert send(log, 3)[:2] == (3, 4)
 
 
+def test_a_snapshot_from_before_a_gap_is_not_gone_on_with(small: Any) -> None:
+    """Else a producer's next batch would be refused: the log's start has passed the others."""
+    log, _ = small.open()
+    for sequence in range(6):
+        send(log, sequence)
+    log.advance_log_start(Offset(6))
+    old = bytes(small.content(f"{4:020d}.snapshot"))
+    log.remove_retired(Offset(6))
+    small.run(log.flush())
+    small.content(f"{6:020d}.snapshot")[:] = b""
+    small.files.open(f"t-0/{4:020d}.snapshot").append([old])
+    small.crash()
+    log, _ = small.open(recovery_point=6, log_start=6)
+    assert send(log, 6)[:2] == (6, 7)
+
+
 # ---------------------------------------------------------------- snapshots and starts
 
 

@@ -251,6 +251,21 @@ def test_an_emptied_log_keeps_end_and_epochs_over_a_restart(
     assert tools.append(log, b"y", epoch=2) == 3
 
 
+@pytest.mark.parametrize("recovery_point", [0, 3])
+def test_an_emptied_log_has_batches_and_epochs_back_if_its_start_did_not_come_to_the_disk(
+    idle: Any, tools: Any, recovery_point: int
+) -> None:
+    """Else it has no epoch to ask its leader for, and cuts its log to its high watermark."""
+    idle.run(idle.log.flush())
+    batches = tools.all_bytes(idle.log)
+    idle.log.delete_old_segments(1501, Offset(3))
+    idle.crash()
+    log, report = idle.open(recovery_point=recovery_point)
+    assert (log.log_start_offset, log.log_end_offset, report.repairs) == (0, 3, ())
+    assert tools.all_bytes(log) == batches
+    assert log.epoch_cache.entries == ((0, 0), (1, 2))
+
+
 def test_a_last_segment_stays_where_the_disk_refuses_another_one(
     new_machine: Any, tools: Any
 ) -> None:
