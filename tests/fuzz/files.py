@@ -10,6 +10,8 @@ import functools
 import struct
 from collections.abc import Iterator
 
+from crc32c import crc32c
+
 from highwater_broker.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
@@ -166,12 +168,14 @@ def _with_forged_batch(draws: Draws, content: bytes) -> bytes:
 
 
 def _forged_index(draws: Draws, path: str) -> bytes:
-    form, edges = (">qi", INT64_EDGES) if path.endswith("timeindex") else (">ii", INT32_EDGES)
+    is_of_times = path.endswith("timeindex")
+    form, edges = (">qi", INT64_EDGES) if is_of_times else (">ii", INT32_EDGES)
     entries = [
         (draws.one_of(edges) if draws.chance(50) else 30 * at + draws.below(30), 30 * at)
         for at in range(draws.count(6, 3_000))
     ]
-    return b"".join(struct.pack(form, *entry) for entry in entries)
+    forged = b"".join(struct.pack(form, *entry) for entry in entries)
+    return forged + struct.pack(">qI", -1, crc32c(forged)) * (is_of_times and draws.chance(50))
 
 
 def _forged_text(draws: Draws, content: bytes) -> bytes:

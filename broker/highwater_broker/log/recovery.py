@@ -294,7 +294,7 @@ class Recovery:
         try:
             segment.load_indexes()
         except CorruptIndex as error:
-            if str(error) != "missing" or not is_scanned:
+            if not (is_scanned and error.is_expected):
                 self.repairs.append(f"indexes of segment {segment.base_offset} rebuilt: {error}")
         try:
             if is_scanned:

@@ -1,7 +1,9 @@
 """The two sparse indexes of a segment, held in memory and kept in Kafka's binary forms.
 
-Neither is needed for correctness: both can be rebuilt from the segment. Entries are written to
-the file when the segment is flushed or closed, not at each append. A batch whose position or
+Neither is needed for correctness: both can be rebuilt from the segment. An entry of the offset
+index is compared with the batch that it names; the entries of the time index are not, and a missing
+one would hide records, so that its file has a checksum. Entries are written to the file when the
+segment is flushed or closed, not at each append. A batch whose position or
 relative offset does not fit 31 bits gets no entry: no log writes such a batch, but a disk may have
 one.
 """
@@ -13,18 +15,29 @@ from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 
+from crc32c import crc32c
+
 from highwater_broker.log.syncing import synced
 from highwater_core.ports import File, FileSystem
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+_CHECKSUM_ENTRY = struct.Struct(">qI")
+_NO_TIME = -1
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """Entries have offsets relative to their segment's base in 31 bits, and positions."""
 
 
 class CorruptIndex(Exception):
-    """The index file's content is impossible; the index is rebuilt from the segment."""
+    """The index file's content is impossible; the index is rebuilt from the segment.
+
+    is_expected: whether an unclean stop may leave it so.
+    """
+
+    def __init__(self, what: str, *, is_expected: bool = False) -> None:
+        super().__init__(what)
+        self.is_expected = is_expected
 
 
 class OffsetIndex:
@@ -75,7 +88,7 @@ class OffsetIndex:
         del self._positions[kept:]
 
     def encode(self, first: int) -> bytes:
-        """Return the entries from the first-th on."""
+        """Return the entries from the first-th on, which end the file."""
         return b"".join(
             map(_OFFSET_ENTRY.pack, self._relative_offsets[first:], self._positions[first:])
         )
@@ -104,8 +117,10 @@ class OffsetIndex:
 class TimeIndex:
     """Maps the largest timestamp so far to the last offset of the batch that had it.
 
-    On disk: (timestamp int64 in ms, relative offset int32) each, big-endian.
+    On disk: (timestamp int64 in ms, relative offset int32) each, big-endian; then (-1, CRC-32C of
+    all entries uint32), which ends the file.
     Invariant: both columns strictly increase.
+    Deviation: Kafka's file has the entries alone.
     """
 
     ENTRY_BYTES = _TIME_ENTRY.size
@@ -114,6 +129,9 @@ class TimeIndex:
         self._base_offset = base_offset
         self._timestamps = array("q")
         self._relative_offsets = array("I")
+        self._summed = 0
+        self._sum = 0
+        """The checksum of the first so many entries."""
 
     def __len__(self) -> int:
         return len(self._timestamps)
@@ -147,8 +165,16 @@ class TimeIndex:
         kept = bisect_left(self._relative_offsets, offset - self._base_offset)
         del self._timestamps[kept:]
         del self._relative_offsets[kept:]
+        if kept < self._summed:
+            self._summed = self._sum = 0
 
     def encode(self, first: int) -> bytes:
+        """Return the entries from the first-th on, and the checksum of all."""
+        self._sum = crc32c(self._entries(self._summed), self._sum)
+        self._summed = len(self)
+        return self._entries(first) + _CHECKSUM_ENTRY.pack(_NO_TIME, self._sum)
+
+    def _entries(self, first: int) -> bytes:
         return b"".join(
             map(_TIME_ENTRY.pack, self._timestamps[first:], self._relative_offsets[first:])
         )
@@ -157,10 +183,14 @@ class TimeIndex:
         """Replace the entries by a file's.
 
         Raises:
-            CorruptIndex: they do not strictly increase.
+            CorruptIndex: the checksum is missing or another, or they do not strictly increase.
         """
         if len(data) % self.ENTRY_BYTES:
-            raise CorruptIndex(f"{len(data)} bytes are no whole entries")
+            raise CorruptIndex(f"{len(data)} bytes are no whole entries", is_expected=True)
+        data, end = data[: -self.ENTRY_BYTES], data[-self.ENTRY_BYTES :]
+        summed = crc32c(data)
+        if end != _CHECKSUM_ENTRY.pack(_NO_TIME, summed):
+            raise CorruptIndex("no checksum of these entries", is_expected=True)
         if len(data) > self.ENTRY_BYTES * segment_bytes:
             raise CorruptIndex("more entries than the segment has bytes")
         timestamps, offsets = array("q"), array("I")
@@ -172,6 +202,7 @@ class TimeIndex:
             offsets.append(offset)
             previous_timestamp, previous_offset = timestamp, offset
         self._timestamps, self._relative_offsets = timestamps, offsets
+        self._summed, self._sum = len(self), summed
 
 
 class IndexFile:
@@ -197,7 +228,7 @@ class IndexFile:
             CorruptIndex: the file is missing or impossible; the index is unchanged.
         """
         if not self._files.exists(self._path):
-            raise CorruptIndex("missing")
+            raise CorruptIndex("missing", is_expected=True)
         file = self._files.open(self._path)
         try:
             self._index.load(file.pread(0, file.size_bytes), segment_bytes)
@@ -216,7 +247,7 @@ class IndexFile:
             self._written_entries = len(self._index)
             self._is_stored = False
             with suppress(OSError):
-                self._open_and_write(b"").close()
+                self._open_and_write(self._index.encode(self._written_entries)).close()
 
     def forget_file(self) -> None:
         """Consider the file gone: the next `store` writes the whole index."""

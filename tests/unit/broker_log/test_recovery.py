@@ -252,15 +252,69 @@ def test_a_damaged_index_is_rebuilt(new_machine: Any, tools: Any, suffix: str, d
     assert bytes(machine.content(name)) == good
 
 
+@pytest.mark.parametrize("damage", ["empty", "shorter", "first entry lost", "no checksum", "flip"])
+def test_a_time_index_with_other_entries_than_were_written_is_rebuilt(
+    new_machine: Any, tools: Any, damage: str
+) -> None:
+    """Found: a look-up by time missed a record, and retention removed its segment too early."""
+    config = LogConfig(index_interval_bytes=0, segment_bytes=1_000, retention_ms=1_000)
+    machine = new_machine(config)
+    log, _ = machine.open()
+    times = (5_000, 1_000, 9_000, 1_001, 1_002)
+    for timestamp in times:
+        tools.append(log, b"x" * 150, timestamp=timestamp)
+    tools.append(log, b"x" * 900, timestamp=1_003)
+    machine.run(log.flush())
+    log.close()
+    name = machine.names(".timeindex")[0]
+    good = bytes(machine.content(name))
+    assert len(good) == 3 * 12
+    machine.content(name)[:] = {
+        "empty": b"",
+        "shorter": good[:12] + good[24:],
+        "first entry lost": good[12:],
+        "no checksum": good[:24],
+        "flip": good[:7] + b"\xff" + good[8:],
+    }[damage]
+    log, report = machine.open(clean=True, recovery_point=6)
+    assert len(report.repairs) == 1
+    assert "rebuilt" in report.repairs[0]
+    assert tools.look_up(log, 4_000)[:2] == (5_000, 0)
+    assert tools.look_up(log, 5_001)[:2] == (9_000, 2)
+    assert log.delete_old_segments(9_999, Offset(6)) == 0
+    log.close()
+    assert bytes(machine.content(name)) == good
+
+
+@pytest.mark.parametrize("cut", [1, 3, 5])
+def test_a_time_index_is_whole_after_a_truncation_and_a_kill(
+    new_machine: Any, tools: Any, cut: int
+) -> None:
+    machine = new_machine(LogConfig(index_interval_bytes=0))
+    log, _ = machine.open()
+    for timestamp in (5_000, 1_000, 9_000, 1_001, 1_002):
+        tools.append(log, b"x" * 150, timestamp=timestamp)
+    machine.run(log.flush())
+    log.truncate_to(Offset(cut))
+    machine.crash()
+    log, report = machine.open(clean=True, recovery_point=cut)
+    assert report.repairs == ()
+    found = tools.look_up(log, 5_001)
+    assert (found and found[:2]) == ((9_000, 2) if cut > 2 else None)
+
+
 @given(st.data())
 def test_no_index_content_makes_a_read_wrong(
     new_machine: Any, tools: Any, data: st.DataObject
 ) -> None:
     machine = filled(new_machine, tools)
+    found = {at: tools.look_up(machine.log, at) for at in range(1_000, 1_021)}
     machine.log.close()
     for suffix in (".index", ".timeindex"):
         name = data.draw(st.sampled_from(machine.names(suffix)))
         content = machine.content(name)
+        if data.draw(st.booleans()):
+            del content[data.draw(st.integers(0, len(content))) :]
         if content:
             position = data.draw(st.integers(0, len(content) - 1))
             content[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -270,6 +324,7 @@ def test_no_index_content_makes_a_read_wrong(
         view = log.read(Offset(start), 150, Offset(40)).records
         assert not isinstance(view, bytes)
         assert split_batches(view.read())[0].header.base_offset == start // 2 * 2
+    assert {at: tools.look_up(log, at) for at in found} == found
 
 
 # ---------------------------------------------------------------- epochs
