@@ -15,6 +15,7 @@ from bench.hostile.target import Target
 from highwater.cluster.wire_client import ConnectionClosed, WireClient, frame_of, record_batch
 from highwater_checker.kafka_python import MemoryRecordsBuilder
 from highwater_core.ids import NodeId, Offset
+from highwater_wire.kafka.compression import packed
 from highwater_wire.kafka.config_messages import (
     ConfigResource,
     ConfigResourceType,
@@ -34,10 +35,19 @@ from highwater_wire.kafka.messages import (
     ProduceRequest,
     TopicToCreate,
 )
+from highwater_wire.kafka.record_batch import (
+    HEADER_BYTES,
+    build_batch,
+    encode_batch,
+    parse_header,
+)
 
 _CRAWLERS, _IDLERS = 30, 300
 _MIB = 1 << 20
 _LATEST = 2**63 - 1
+_GZIP = 1
+_KEYS_MAX = 150_000
+"""A compacted topic takes so many compressed records in a batch."""
 
 
 def _answered(client: WireClient, request: KafkaRequest) -> None:
@@ -177,6 +187,30 @@ def roll_small_segments(target: Target, rng: random.Random) -> None:
                     client.receive_frame()
     finally:
         _answered(target.any_broker(rng), DeleteTopicsRequest((small.topic,), 8_000))
+
+
+def produce_many_keys(target: Target, rng: random.Random) -> None:
+    """To a compacted topic, the most records that a compressed batch may have, and one more."""
+    keyed = replace(target, topic=f"keyed{rng.randrange(100)}", partition_count=8)
+    topic = TopicToCreate(keyed.topic, 8, 1, (), (("cleanup.policy", "compact"),))
+    _answered(target.any_broker(rng), CreateTopicsRequest((topic,), 8_000))
+    try:
+        for count in (_KEYS_MAX, _KEYS_MAX + 1):
+            items = tuple(
+                ProducePartition(keyed.topic, partition, _many_keys(count))
+                for partition in range(keyed.partition_count)
+            )
+            _answered(keyed.any_broker(rng), ProduceRequest(1, 20_000, items))
+    finally:
+        _answered(target.any_broker(rng), DeleteTopicsRequest((keyed.topic,), 8_000))
+
+
+@functools.cache
+def _many_keys(count: int) -> bytes:
+    """Return a gzip batch of so many records with a key, of about one byte each."""
+    batch = build_batch([(b"", None, 1_700_000_000_000)] * count)
+    header = parse_header(batch)._replace(attributes=_GZIP)
+    return encode_batch(header, packed(_GZIP, batch[HEADER_BYTES:]))
 
 
 def produce_in_a_crowd(target: Target, rng: random.Random) -> None:

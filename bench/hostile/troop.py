@@ -29,6 +29,7 @@ DEEDS: Mapping[str, Deed] = {
         greedy.say_long_words,
         greedy.make_odd_topics,
         greedy.roll_small_segments,
+        greedy.produce_many_keys,
         greedy.produce_in_a_crowd,
         greedy.send_several_batches,
         greedy.send_forged_counts,

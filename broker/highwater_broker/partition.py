@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.record_batch import KeyLook, LogRefused
 from highwater_broker.log.time_lookup import Steps
 from highwater_broker.logic.high_watermark import (
     is_frozen,
@@ -55,10 +55,12 @@ class Partition(Replica):
 
     # ------------------------------------------------------------ leader: produce
 
-    def append(self, records: bytes | memoryview, acks: int, now_ms: int) -> AppendOutcome:
+    def append(
+        self, records: bytes | memoryview, acks: int, now_ms: int, look: KeyLook | None = None
+    ) -> AppendOutcome:
         """Append a client's batch as leader, unless it is there already; acks is 0, 1 or -1.
 
-        now_ms is wall-clock time, for batches without a timestamp of their own.
+        now_ms is wall-clock time. look: see take_produced.
         Source: I17: with acks=-1 the ISR has at least min.insync.replicas members.
         """
         role = self.role
@@ -71,12 +73,11 @@ class Partition(Replica):
             self._refuse("produce", error, what="its recovery point is not yet written")
             return AppendOutcome(error)
         try:
-            base_offset, end_offset, size_bytes = self.log.append_as_leader(
-                records, self.leader_epoch, now_ms
-            )
+            result = self.log.append_as_leader(records, self.leader_epoch, now_ms, look)
         except LogRefused as refused:
             self._refuse("produce", refused.error, what=str(refused))
             return AppendOutcome(refused.error)
+        base_offset, end_offset, size_bytes = result
         is_repeated = size_bytes == 0
         kind = EventKind.PRODUCE_REPEATED if is_repeated else EventKind.LOG_APPENDED
         self._trace(kind, base_offset, end_offset=end_offset)

@@ -8,7 +8,7 @@ from typing import Any
 
 from highwater_broker import partition, replica
 from highwater_broker.kafka_api.fetch import FetchHandler
-from highwater_broker.log.record_batch import LogRefused
+from highwater_broker.log.record_batch import KeyLook, LogRefused
 from highwater_broker.logic.high_watermark import next_high_watermark
 from highwater_broker.logic.isr import FollowerProgress, after_fetch
 from highwater_broker.partition import Partition
@@ -121,10 +121,14 @@ def _latest_is_the_logs_end(self: Partition) -> tuple[ErrorCode, Offset]:
 
 
 def _append_in_any_role(
-    self: Partition, records: bytes | memoryview, acks: int, now_ms: int
+    self: Partition,
+    records: bytes | memoryview,
+    acks: int,
+    now_ms: int,
+    look: KeyLook | None = None,
 ) -> AppendOutcome:
     if not isinstance(self.role, Following):
-        return _append(self, records, acks, now_ms)
+        return _append(self, records, acks, now_ms, look)
     try:
         base_offset, end_offset, _ = self.log.append_as_leader(records, self.leader_epoch, now_ms)
     except LogRefused as refused:

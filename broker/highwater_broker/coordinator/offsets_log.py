@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from highwater_broker.coordinator.ownership import Ownership, Term
 from highwater_broker.coordinator.records import BadGroupRecord, encode_batch
 from highwater_broker.coordinator.stored import GroupRecord
+from highwater_broker.log.record_batch import keys_are_known
 from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Purgatory
 from highwater_core.errors import ErrorCode
@@ -79,7 +80,7 @@ class OffsetsLog:
         except BadGroupRecord as bad:
             partition.trace(EventKind.BAD_INPUT_MET, where="a group's record", what=str(bad)[:300])
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        outcome = partition.append(batch, ACKS_ALL, now_ms)
+        outcome = partition.append(batch, ACKS_ALL, now_ms, keys_are_known())
         if outcome.error is not ErrorCode.NONE:
             return _ERRORS.get(outcome.error, ErrorCode.UNKNOWN_SERVER_ERROR)
         status = await self._status(partition, outcome.end_offset)

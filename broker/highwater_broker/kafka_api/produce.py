@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Container, Sequence
 
 from highwater_broker.kafka_api.append_order import AppendOrder
+from highwater_broker.kafka_api.key_looks import APPENDS_PER_TURN, KeyLooks
 from highwater_broker.kafka_api.listeners import CLIENT_LISTENERS
 from highwater_broker.kafka_api.lookup import PartitionLookup
 from highwater_broker.kafka_api.turns import Turns
+from highwater_broker.log.record_batch import KeyLook
 from highwater_broker.partition import Partition
 from highwater_broker.purgatory import Parts, Purgatory
 from highwater_core.errors import ErrorCode
@@ -31,8 +33,6 @@ from highwater_wire.kafka.messages import (
 )
 
 _ACKS = (0, 1, ACKS_ALL)
-APPENDS_PER_TURN = 16
-"""Appends in a turn of a larger request; they take about a millisecond."""
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 """Most bytes of all produces that wait for their turn; beyond, one is appended at once. A
 connection's quota does not count them: it counts a frame until its handler first waits.
@@ -92,6 +92,7 @@ class ProduceHandler:
         self._trace = trace
         self._turns = turns
         self._order = AppendOrder(runtime)
+        self._key_looks = KeyLooks(lookup, runtime, turns)
         self._waiting_bytes = 0
         """Bytes of the records in produces that are not appended yet."""
 
@@ -100,10 +101,10 @@ class ProduceHandler:
 
         Ordering: all appends happen before the wait for followers, in the request's order; a failed
         one does not stop the others. A request of up to APPENDS_PER_TURN partitions appends at
-        once, a larger one in turns; a partition's requests stay in order. A request without records
-        neither waits nor delays others. Where too many bytes wait for their turn, a large request
-        appends at once as well, or, if it must wait for an earlier one, is refused with
-        REQUEST_TIMED_OUT.
+        once, a larger one in turns, and so does one with many records for compacted topics; a
+        partition's requests stay in order. A request without records neither waits nor delays
+        others. Where too many bytes wait for their turn, a request of many partitions appends at
+        once as well; the others that must wait are refused with REQUEST_TIMED_OUT.
         Deviation: Kafka closes the connection when an append with acks=0 fails, so that the
         producer looks for the leader; here the records are lost silently, as acks=0 allows. For a
         repeated partition Kafka appends the last records; here none.
@@ -122,7 +123,8 @@ class ProduceHandler:
     ) -> ProduceResponse | None:
         keys = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         is_free = self._order.is_free(keys)
-        if is_free and len(keys) <= APPENDS_PER_TURN:
+        is_small = len(keys) <= APPENDS_PER_TURN
+        if is_free and is_small and self._key_looks.are_short(request.partitions):
             self._append_all(request.partitions, appends)
         elif not any(item.records for item in request.partitions):
             appends.results += await self._turns.each(
@@ -132,7 +134,7 @@ class ProduceHandler:
             self._waiting_bytes + _size_of(request) <= WAITING_BYTES_MAX or not self._waiting_bytes
         ):
             await self._append_later(request, keys, appends)
-        elif is_free:
+        elif is_free and self._key_looks.are_short(request.partitions):
             self._append_all(request.partitions, appends)
         else:
             refused = self._refuse(ErrorCode.REQUEST_TIMED_OUT, listener)
@@ -173,9 +175,13 @@ class ProduceHandler:
             self._waiting_bytes -= size_bytes
 
     async def _append_in_turns(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
-        for first in range(0, len(items), APPENDS_PER_TURN):
-            await self._turns.next(len(items) - first)
-            self._append_all(items[first : first + APPENDS_PER_TURN], appends)
+        for number, item in enumerate(items):
+            left = len(items) - number
+            if number % APPENDS_PER_TURN == 0:
+                await self._turns.next(left)
+            look = await self._key_looks.look(item, left)
+            now_ms = self._runtime.wall_clock_ms()
+            appends.results.append(self._append(item, now_ms, appends, look))
 
     def _append_all(self, items: Sequence[ProducePartition], appends: _Appends) -> None:
         now_ms = self._runtime.wall_clock_ms()
@@ -183,14 +189,18 @@ class ProduceHandler:
             appends.results.append(self._append(item, now_ms, appends))
 
     def _append(
-        self, item: ProducePartition, now_ms: int, appends: _Appends
+        self,
+        item: ProducePartition,
+        now_ms: int,
+        appends: _Appends,
+        look: KeyLook | None = None,
     ) -> ProducePartitionResult:
         key = TopicPartition(item.topic, item.partition)
         partition = self._lookup.get(key)
         is_internal = key.topic in INTERNAL_TOPICS
         if is_internal or not item.records or partition is None or key in appends.named_twice:
             return self._refuse_empty(key, appends.named_twice)
-        outcome = partition.append(item.records, appends.acks, now_ms)
+        outcome = partition.append(item.records, appends.acks, now_ms, look)
         if outcome.error is not ErrorCode.NONE:
             return ProducePartitionResult(item.topic, item.partition, outcome.error)
         if appends.acks == ACKS_ALL:

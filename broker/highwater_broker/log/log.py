@@ -16,7 +16,13 @@ from highwater_broker.log.folders import DELETE_SUFFIX, STRAY_SUFFIX, rename_asi
 from highwater_broker.log.log_config import LogConfig
 from highwater_broker.log.open_file import LogRead
 from highwater_broker.log.producers import LogProducers
-from highwater_broker.log.record_batch import LogRefused, split_batches, stamp, take_produced
+from highwater_broker.log.record_batch import (
+    KeyLook,
+    LogRefused,
+    split_batches,
+    stamp,
+    take_produced,
+)
 from highwater_broker.log.recovery import Recovery, RecoveryReport
 from highwater_broker.log.refusing import refused_by_disk, refusing
 from highwater_broker.log.retention import count_deletable, must_roll
@@ -98,17 +104,17 @@ class Log:
     # ------------------------------------------------------------ appending
 
     def append_as_leader(
-        self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int
+        self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int, look: KeyLook | None = None
     ) -> AppendResult:
         """Append a producer's batch with the next offsets and the leader's epoch.
 
         An idempotent producer's batch that is in the log already is not appended again: the result
-        has its offsets. now_ms is wall clock time.
+        has its offsets. now_ms is wall clock time. look: see take_produced.
 
         Raises:
             LogRefused: the batch was not appended; see there.
         """
-        batch = take_produced(records, self.config, now_ms)
+        batch = take_produced(records, self.config, now_ms, look)
         header, size_bytes = batch.header, len(records)
         if size_bytes > self.config.segment_bytes:
             raise LogRefused(

@@ -5,6 +5,8 @@ The format itself is in highwater_wire.kafka.record_batch; its errors become ref
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from highwater_broker.log.log_config import LogConfig
 from highwater_core.errors import ErrorCode
 from highwater_core.ports import Buffer
@@ -35,6 +37,13 @@ MIN_RECORD_BYTES = 7
 """A record without key, value and headers: seven varints and flags of one byte."""
 MAX_RECORDS_PER_COMPRESSED_BYTE = 16
 """Far above any codec: zstd packs two records without key and value into a byte, gzip one."""
+COMPRESSED_KEYS_MAX = 150_000
+"""Records in a compressed batch for a compacted topic: about as many as an uncompressed batch of
+the default max.message.bytes may hold. librdkafka stays below by default, since its limits of a
+batch count uncompressed bytes. Java's producer goes by an estimate of how well records compress; it
+splits a batch that is refused with MESSAGE_TOO_LARGE, and sends the parts (KIP-126)."""
+KEYS_PER_STEP = 500
+"""Records whose keys are looked at in about a millisecond."""
 
 
 class LogRefused(Exception):
@@ -94,16 +103,87 @@ def decode_records(batch: Buffer) -> list[Record]:
         raise LogRefused(bad.error, str(bad)) from bad
 
 
-def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
+class KeyLook:
+    """A look at the key of each record of a produced batch, in steps: a compacted topic needs it.
+
+    Between two steps the caller may do other work.
+    """
+
+    def __init__(self, steps: Iterator[None]) -> None:
+        self._steps = steps
+        self._refusal: tuple[ErrorCode, str] | None = None
+
+    def step(self) -> bool:
+        """Look at KEYS_PER_STEP records; return whether there are more. The first step unpacks."""
+        try:
+            next(self._steps)
+        except StopIteration:
+            return False
+        except LogRefused as refused:
+            self._refusal = refused.error, str(refused)
+            return False
+        return True
+
+    def finish(self) -> None:
+        """Do the steps that are left.
+
+        Raises:
+            LogRefused: a record has no key, or the batch is refused for another reason.
+        """
+        while self.step():
+            pass
+        if self._refusal is not None:
+            raise LogRefused(*self._refusal)
+
+
+def keys_are_known() -> KeyLook:
+    """Return a look that is done: for records that this broker made itself."""
+    return KeyLook(iter(()))
+
+
+def count_of_keys(records: Buffer, config: LogConfig) -> int:
+    """Return how many records an append has to look at, by the batch's unchecked header.
+
+    Unpacking counts as a step of records.
+    """
+    if not config.is_compacted or len(records) < HEADER_BYTES:
+        return 0
+    header = wire.parse_header(records)
+    return max(0, header.record_count) + (KEYS_PER_STEP if header.is_compressed else 0)
+
+
+def begin_key_look(records: Buffer, config: LogConfig, now_ms: int) -> KeyLook:
+    """Return a look at the keys of a client's batch, which has to stay as it is meanwhile.
+
+    It begins with the checks of take_produced.
+    """
+
+    def steps() -> Iterator[None]:
+        yield from _look_at_keys(_with_checked_header(records, config, now_ms))
+
+    return KeyLook(steps())
+
+
+def take_produced(
+    records: Buffer, config: LogConfig, now_ms: int, look: KeyLook | None = None
+) -> Batch:
     """Return the one batch of a client's records, checked; now_ms is wall clock time.
 
     Source: Kafka's ProduceRequest.validateRecords and LogValidator. Records are not decoded; their
     claims are believed within the header's bounds (deviation: Kafka decodes them). Records of a
     compacted topic are decoded: each must have a key.
+    look: the look at these records' keys; without one they are looked at in this call.
 
     Raises:
         LogRefused: see LogRefused.
     """
+    batch = _with_checked_header(records, config, now_ms)
+    if config.is_compacted:
+        (look or KeyLook(_look_at_keys(batch))).finish()
+    return batch
+
+
+def _with_checked_header(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
     view = memoryview(records)
     if not view:
         raise LogRefused(ErrorCode.INVALID_RECORD, "no record batch")
@@ -122,16 +202,14 @@ def take_produced(records: Buffer, config: LogConfig, now_ms: int) -> Batch:
         wire.check_crc(header, view)
     except BadBatch as bad:
         raise LogRefused(bad.error, str(bad)) from bad
-    _check_counts(header)
+    _check_counts(header, config)
     _check_attributes(header)
     _check_timestamps(header, config, now_ms)
-    if config.is_compacted:
-        _check_keys(header, records)
     return Batch(header, view)
 
 
-def _check_counts(header: BatchHeader) -> None:
-    """Refuse a header with offsets that its records cannot have."""
+def _check_counts(header: BatchHeader, config: LogConfig) -> None:
+    """Refuse a header with offsets that its records cannot have, or with too many of them."""
     count = header.record_count
     if count != header.last_offset_delta + 1 or header.base_offset != 0:
         raise LogRefused(
@@ -144,6 +222,11 @@ def _check_counts(header: BatchHeader) -> None:
         most = records_bytes * MAX_RECORDS_PER_COMPRESSED_BYTE
     if count > most:
         raise LogRefused(ErrorCode.INVALID_RECORD, f"{count} records in {records_bytes} bytes")
+    if header.is_compressed and config.is_compacted and count > COMPRESSED_KEYS_MAX:
+        raise LogRefused(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{count} compressed records for a compacted topic, which takes {COMPRESSED_KEYS_MAX}",
+        )
 
 
 def _check_attributes(header: BatchHeader) -> None:
@@ -164,13 +247,19 @@ def _check_attributes(header: BatchHeader) -> None:
         )
 
 
-def _check_keys(header: BatchHeader, batch: Buffer) -> None:
-    """Refuse records without a key, and batches that compaction could not read."""
+def _look_at_keys(batch: Batch) -> Iterator[None]:
+    """Refuse records without a key, and batches that compaction could not read, in steps.
+
+    Raises:
+        LogRefused: INVALID_RECORD, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE.
+    """
     try:
-        for record in stored_records(header, bytes(batch)):
+        for number, record in enumerate(stored_records(*batch), 1):
             if record.key is None:
                 what = f"record {record.offset} has no key, and the topic is compacted"
                 raise LogRefused(ErrorCode.INVALID_RECORD, what)
+            if number % KEYS_PER_STEP == 0:
+                yield
     except BadBatch as bad:
         raise LogRefused(bad.error, str(bad)) from bad
 

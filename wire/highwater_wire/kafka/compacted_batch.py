@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from highwater_core.errors import ErrorCode
+from highwater_core.ports import Buffer
 from highwater_wire.kafka.compression import packed, unpacked
 from highwater_wire.kafka.record_batch import (
     COMPRESSION_MASK,
@@ -42,7 +43,7 @@ class StoredRecord(NamedTuple):
     data: bytes
 
 
-def stored_records(header: BatchHeader, batch: bytes) -> Iterator[StoredRecord]:
+def stored_records(header: BatchHeader, batch: Buffer) -> Iterator[StoredRecord]:
     """Yield the records of a batch, in any codec.
 
     Raises:

@@ -65,13 +65,15 @@ def _unframed(library: Any, data: bytes) -> bytes:
     while True:
         room = bytearray(min(room_bytes, UNPACKED_MAX_BYTES))
         try:
-            return bytes(room[: library.decompress_into(data, room)])
+            size_bytes = library.decompress_into(data, room)
         except cramjam.DecompressionError as error:
             if _TOO_SMALL not in str(error):
                 raise
+        else:
+            return bytes(memoryview(room)[:size_bytes])
         if room_bytes >= UNPACKED_MAX_BYTES:
             raise _too_large()
-        room_bytes *= 4
+        room_bytes *= 16
 
 
 def _too_large() -> BadBatch:
