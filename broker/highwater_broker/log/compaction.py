@@ -10,9 +10,10 @@ Source: Kafka's Cleaner.buildOffsetMap and cleanInto. Deviation: Kafka leaves ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TypeVar
 
 from highwater_broker.log.cleaned_segment import CleanedSegment
@@ -22,8 +23,8 @@ from highwater_broker.logic.compaction import DirtyPart, NewestOffsets, stays
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import Offset
 from highwater_wire.kafka.compacted_batch import (
+    CompactedBatch,
     StoredRecord,
-    compacted,
     empty_batch,
     stored_records,
 )
@@ -70,17 +71,23 @@ class Rewriting:
     older records of their keys, which would become the newest."""
     removed_records: int = 0
 
-    def horizon_of(self, header: BatchHeader, kept: Iterable[StoredRecord]) -> int | None:
-        """Return the time until which records without a value stay, None where there are none."""
-        if all(record.has_value or record.key is None for record in kept):
+    def horizon_of(self, header: BatchHeader, *, has_tombstones: bool) -> int | None:
+        """Return the time until which the batch's records without a value stay.
+
+        None without such records, or while older ones of their keys may stay longer: the notes end
+        within the batch.
+        """
+        if not has_tombstones:
             return None
         if header.delete_horizon_ms is not None:
             return header.delete_horizon_ms
+        if header.last_offset >= self.notes.end_offset:
+            return None
         return min(MAX_INT64, self.now_ms + self.delete_retention_ms)
 
 
 def take_notes(segments: Sequence[Segment], part: DirtyPart, keys_max: int) -> Work[Notes]:
-    """Return the notes of the dirty part, as far as the keys fit; at least of one batch.
+    """Return the notes of the dirty part, as far as the keys fit; at least of one key.
 
     Raises:
         OSError, LogRefused: the disk refused, or its bytes are not the written ones.
@@ -98,21 +105,30 @@ def take_notes(segments: Sequence[Segment], part: DirtyPart, keys_max: int) -> W
             if header.producer_id != NO_PRODUCER_ID:
                 notes.last_of_producers[header.producer_id] = header.base_offset
             if is_dirty:
-                yield from _note_batch(notes, segment, position, header)
-                notes.end_offset = Offset(header.last_offset + 1)
+                end_offset = yield from _note_batch(notes, segment, position, header)
+                notes.end_offset = Offset(end_offset)
     return notes
 
 
-def _note_batch(notes: Notes, segment: Segment, position: int, header: BatchHeader) -> Work[None]:
+def _note_batch(notes: Notes, segment: Segment, position: int, header: BatchHeader) -> Work[int]:
+    """Note the batch's dirty records; return the offset after those that were noted."""
     data = _whole_batch(segment, position, header)
+    first_offset, end_offset = notes.end_offset, header.last_offset + 1
+    records = _Records(header, data)
     with suppress(BadBatch):  # it is reported when it is written
-        records = yield from _records(header, data)
+        for number, _ in enumerate(records, 1):  # before one is noted, all were read
+            if number % RECORDS_PER_STEP == 0:
+                yield 0
         for number, record in enumerate(records, 1):
-            if record.key is not None:
+            if record.key is not None and record.offset >= first_offset:
+                if notes.newest.is_full:
+                    end_offset = max(record.offset, first_offset + 1)  # offsets may be forged
+                    break
                 notes.newest.note(record.key, record.offset)
             if number % RECORDS_PER_STEP == 0:
                 yield 0
     yield len(data)
+    return end_offset
 
 
 def rewrite(
@@ -177,52 +193,83 @@ def _rewrite_batch(
     if header.base_offset >= notes.end_offset:
         writer.add(data, is_changed=False)
         return
+    records = _Records(header, data)
     try:
-        records = yield from _records(header, data)
+        staying = yield from _staying(header, records, rewriting)
     except BadBatch as bad:
         rewriting.on_unreadable(header.base_offset, str(bad))
         rewriting.keeps_tombstones = True
         writer.add(data, is_changed=False)
         return
-    kept = yield from _staying(header, records, rewriting)
-    horizon_ms = rewriting.horizon_of(header, kept)
-    is_whole = len(kept) == len(records) and horizon_ms == header.delete_horizon_ms
+    kept_count = sum(staying.each)
+    horizon_ms = rewriting.horizon_of(header, has_tombstones=staying.has_tombstones)
+    is_whole = kept_count == len(staying.each) and horizon_ms == header.delete_horizon_ms
     is_last = notes.last_of_producers.get(header.producer_id) == header.base_offset
-    rewriting.removed_records += len(records) - len(kept)
-    if not (kept or is_last):
+    rewriting.removed_records += len(staying.each) - kept_count
+    if not (kept_count or is_last):
         writer.leave_out(header)
         return
-    writer.add(data if is_whole else compacted(header, kept, horizon_ms), is_changed=not is_whole)
+    if not is_whole:
+        batch = CompactedBatch(header, horizon_ms)
+        for number, record in enumerate(compress(records, staying.each), 1):
+            batch.add(record)
+            if number % RECORDS_PER_STEP == 0:
+                yield 0
+        data = batch.encoded()
+    writer.add(data, is_changed=not is_whole)
     yield len(data)
 
 
-def _staying(
-    header: BatchHeader, records: Sequence[StoredRecord], rewriting: Rewriting
-) -> Work[list[StoredRecord]]:
+@dataclass(slots=True)
+class _Staying:
+    """Of each record of a batch 1 if it stays, else 0."""
+
+    each: bytearray = field(default_factory=bytearray)
+    has_tombstones: bool = False
+    """Whether one that stays has a key and no value."""
+
+
+def _staying(header: BatchHeader, records: _Records, rewriting: Rewriting) -> Work[_Staying]:
+    """Raises BadBatch: a record cannot be read."""
     horizon_ms = None if rewriting.keeps_tombstones else header.delete_horizon_ms
-    kept: list[StoredRecord] = []
+    staying = _Staying()
     for number, record in enumerate(records, 1):
-        if stays(
+        # Older records of a key that was not noted stay: so does what deletes the key.
+        is_staying = record.offset >= rewriting.notes.end_offset or stays(
             record.key,
             record.offset,
             rewriting.notes.newest,
             has_value=record.has_value,
             delete_horizon_ms=horizon_ms,
             now_ms=rewriting.now_ms,
-        ):
-            kept.append(record)
+        )
+        staying.each.append(is_staying)
+        if is_staying and record.key is not None and not record.has_value:
+            staying.has_tombstones = True
         if number % RECORDS_PER_STEP == 0:
             yield 0
-    return kept
+    return staying
 
 
-def _records(header: BatchHeader, data: bytes) -> Work[list[StoredRecord]]:
-    records: list[StoredRecord] = []
-    for number, record in enumerate(stored_records(header, data), 1):
-        records.append(record)
-        if number % RECORDS_PER_STEP == 0:
-            yield 0
-    return records
+class _Records:
+    """The records of a batch, read anew by each loop where they are more than a step's.
+
+    Millions of records fit a batch: only the bytes of all stay in memory.
+    """
+
+    def __init__(self, header: BatchHeader, data: bytes) -> None:
+        self._header = header
+        self._data = data
+        self._few: list[StoredRecord] | None = None
+
+    def __iter__(self) -> Iterator[StoredRecord]:
+        """Raises BadBatch: a record cannot be read."""
+        records = stored_records(self._header, self._data)
+        if self._header.record_count > RECORDS_PER_STEP:
+            return records
+        if self._few is None:
+            self._few = list(records)
+        return iter(self._few)
 
 
 def _whole_batch(segment: Segment, position: int, header: BatchHeader) -> bytes:

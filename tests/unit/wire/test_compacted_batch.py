@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
 from highwater_core.errors import ErrorCode
-from highwater_wire.kafka.compacted_batch import compacted, empty_batch, stored_records
+from highwater_wire.kafka.compacted_batch import (
+    CompactedBatch,
+    StoredRecord,
+    empty_batch,
+    stored_records,
+)
 from highwater_wire.kafka.compression import UNPACKED_MAX_BYTES, packed, unpacked
 from highwater_wire.kafka.record_batch import (
     HEADER_BYTES,
     BadBatch,
+    BatchHeader,
     build_batch,
     encode_batch,
     parse_header,
@@ -23,6 +29,13 @@ from tests.support.batches import oracle_batch, records
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CODECS = range(5)
 VALUES = [(b"a", b"v0", 1_000), (b"b", None, 1_010), (None, b"v2", 1_005)]
+
+
+def compacted(header: BatchHeader, kept: list[StoredRecord], horizon_ms: int | None) -> bytes:
+    batch = CompactedBatch(header, horizon_ms)
+    for record in kept:
+        batch.add(record)
+    return batch.encoded()
 
 
 def read_by_kafka_python(batch: bytes) -> list[tuple[int, int, bytes | None, bytes | None]]:

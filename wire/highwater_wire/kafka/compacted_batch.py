@@ -8,7 +8,7 @@ MemoryRecords.filterTo.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from highwater_core.errors import ErrorCode
@@ -75,39 +75,53 @@ def _stored_record(header: BatchHeader, data: bytes) -> StoredRecord:
     return StoredRecord(offset, timestamp, key, value_length >= 0, data)
 
 
-def compacted(
-    header: BatchHeader, kept: Sequence[StoredRecord], delete_horizon_ms: int | None
-) -> bytes:
-    """Return the batch with these records alone, none or more of its own, in its own codec.
+class CompactedBatch:
+    """A batch with fewer of its records, written as they are added; in its own codec."""
 
-    delete_horizon_ms: how long records without a value are kept, None where there are none.
-    """
-    base_timestamp = header.base_timestamp
-    if delete_horizon_ms is not None:
-        base_timestamp = delete_horizon_ms
-    elif header.delete_horizon_ms is not None:
-        base_timestamp = header.max_timestamp
-    is_moved = base_timestamp != header.base_timestamp
-    body = bytearray()
-    for record in kept:
-        data = _moved(record, base_timestamp) if is_moved else record.data
-        put_varint(body, len(data))
-        body += data
-    max_timestamp = header.max_timestamp
-    if kept and not header.attributes & _LOG_APPEND_TIME:
-        max_timestamp = max(record.timestamp for record in kept)
-    attributes = header.attributes & ~HAS_DELETE_HORIZON
-    if not kept:
-        attributes &= ~COMPRESSION_MASK
-    if delete_horizon_ms is not None:
-        attributes |= HAS_DELETE_HORIZON
-    after = header._replace(
-        attributes=attributes,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        record_count=len(kept),
-    )
-    return encode_batch(after, packed(attributes, bytes(body)))
+    def __init__(self, header: BatchHeader, delete_horizon_ms: int | None) -> None:
+        """delete_horizon_ms: how long records without a value are kept, None where there are none.
+
+        header: the batch's own.
+        """
+        self._header = header
+        self._delete_horizon_ms = delete_horizon_ms
+        self._base_timestamp = header.base_timestamp
+        if delete_horizon_ms is not None:
+            self._base_timestamp = delete_horizon_ms
+        elif header.delete_horizon_ms is not None:
+            self._base_timestamp = header.max_timestamp
+        self._max_timestamp: int | None = None
+        self._count = 0
+        self._body = bytearray()
+
+    def add(self, record: StoredRecord) -> None:
+        """Keep the batch's next record."""
+        data = record.data
+        if self._base_timestamp != self._header.base_timestamp:
+            data = _moved(record, self._base_timestamp)
+        put_varint(self._body, len(data))
+        self._body += data
+        self._count += 1
+        if self._max_timestamp is None or record.timestamp > self._max_timestamp:
+            self._max_timestamp = record.timestamp
+
+    def encoded(self) -> bytes:
+        """Return the batch with the added records alone, none or more."""
+        header, newest = self._header, self._max_timestamp
+        attributes = header.attributes & ~HAS_DELETE_HORIZON
+        if newest is None:
+            attributes &= ~COMPRESSION_MASK
+        if self._delete_horizon_ms is not None:
+            attributes |= HAS_DELETE_HORIZON
+        if newest is None or header.attributes & _LOG_APPEND_TIME:
+            newest = header.max_timestamp
+        after = header._replace(
+            attributes=attributes,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=newest,
+            record_count=self._count,
+        )
+        return encode_batch(after, packed(attributes, bytes(self._body)))
 
 
 def _moved(record: StoredRecord, base_timestamp: int) -> bytes:
