@@ -151,6 +151,7 @@ class LogCleaner:
             is_same = log.truncation_count == truncation_count
             return is_same and self._may_clean(partition)
 
+        log.producers.make_current(log.segments)
         notes = await self._do(
             take_notes(log.segments[:], part, self._settings.log_cleaner_keys_max), goes_on
         )
@@ -159,6 +160,7 @@ class LogCleaner:
             self._runtime.wall_clock_ms(),
             config.delete_retention_ms,
             lambda offset, what: self._unreadable(partition, offset, what),
+            log.producers.remembers,
         )
         known = [each for each in log.segments if each.base_offset < notes.end_offset]
         max_bytes = config.segment_bytes
@@ -168,9 +170,12 @@ class LogCleaner:
                 lambda offset: log.segments.begin_cleaned(offset, config.index_interval_bytes),
                 rewriting,
             )
+            begin, end = group[0].base_offset, group[-1].next_offset
             cleaned = await self._do(work, goes_on)
             if cleaned is not None:
                 await self._swap(partition, cleaned, group, rewriting, goes_on)
+            if goes_on():
+                log.producers.remove_within(begin, end)
         self._passes[partition.topic_partition] = _Pass(log, truncation_count, notes.end_offset)
         home = self._logs.home_of(partition.topic_partition)
         if home is not None:

@@ -66,6 +66,8 @@ class Rewriting:
     delete_retention_ms: int
     on_unreadable: Callable[[int, str], None]
     """Called with the base offset of each unreadable batch, which stays as it is."""
+    remembers: Callable[[int], bool]
+    """Returns whether a producer is active: then its last batch stays, perhaps without records."""
     keeps_tombstones: bool = False
     """Whether records without a value stay in spite of their horizon: an unreadable batch may have
     older records of their keys, which would become the newest."""
@@ -205,8 +207,9 @@ def _rewrite_batch(
     horizon_ms = rewriting.horizon_of(header, has_tombstones=staying.has_tombstones)
     is_whole = kept_count == len(staying.each) and horizon_ms == header.delete_horizon_ms
     is_last = notes.last_of_producers.get(header.producer_id) == header.base_offset
+    is_needed = is_last and rewriting.remembers(header.producer_id)
     rewriting.removed_records += len(staying.each) - kept_count
-    if not (kept_count or is_last):
+    if not (kept_count or is_needed):
         writer.leave_out(header)
         return
     if not is_whole:

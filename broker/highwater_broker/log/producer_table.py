@@ -56,6 +56,9 @@ class ProducerTable:
     def __len__(self) -> int:
         return len(self._recent) + len(self._idle)
 
+    def __contains__(self, producer_id: int) -> bool:
+        return producer_id in self._recent or producer_id in self._idle
+
     def known(self, producer_id: int) -> Remembered:
         """Return a producer's remembered batches, the oldest first."""
         rows = self._recent.get(producer_id) or self._idle.get(producer_id, b"")

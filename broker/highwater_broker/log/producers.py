@@ -86,6 +86,10 @@ class LogProducers:
         """Return a producer's remembered batches, the oldest first."""
         return self._table.known(producer_id)
 
+    def remembers(self, producer_id: int) -> bool:
+        """Return whether a producer has not been idle for too long; after `make_current`."""
+        return producer_id in self._table
+
     def open(self, segments: Sequence[Segment], recovery_point: int) -> None:
         """Load the folder's snapshots up to the recovery point, and read the headers after them.
 
@@ -219,6 +223,18 @@ class LogProducers:
         """
         while self._snapshots and self._snapshots[0] < offset:
             self._remove(0)
+
+    def remove_within(self, begin: int, end: int) -> None:
+        """Remove the snapshots between two offsets, where segments were compacted into one.
+
+        None is removed without one at the end or later: a start would read more headers.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        place = bisect_right(self._snapshots, begin)
+        while self._snapshots[-1:] >= [end] and self._snapshots[place] < end:
+            self._remove(place)
 
     def _remove_above(self, offset: int) -> None:
         while self._snapshots and self._snapshots[-1] > offset:

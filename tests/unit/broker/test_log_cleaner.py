@@ -20,7 +20,12 @@ from highwater_broker.settings import BrokerSettings
 from highwater_chaos.faults import DiskOperation
 from highwater_core.events import EventKind
 from highwater_core.ids import BrokerEpoch, Offset, TopicPartition
-from highwater_wire.kafka.record_batch import build_batch, decode_records, split_batches
+from highwater_wire.kafka.record_batch import (
+    NO_PRODUCER,
+    build_batch,
+    decode_records,
+    split_batches,
+)
 
 from .conftest import CONTROLLER, ME, T0, TWO, Bench, command
 
@@ -64,13 +69,18 @@ class Broker:
             now_ms=bench.runtime.now_ms(),
         )
 
-    def produce(self, count: int) -> None:
-        """Append records of two keys in turn, a batch each, and flush."""
+    def produce(self, count: int, *, by_producers: bool = False) -> None:
+        """Append records of two keys in turn, a batch each, and flush.
+
+        by_producers: each of a producer of its own, with the offset as its id.
+        """
         for _ in range(count):
             offset = self.partition.log_end_offset
             key, value = b"k%d" % (offset % 2), b"value %d" % offset
             now_ms = self.bench.runtime.wall_clock_ms()
-            self.partition.append(build_batch([(key, value, now_ms)]), 1, now_ms)
+            producer = (int(offset), 0, 0) if by_producers else NO_PRODUCER
+            batch = build_batch([(key, value, now_ms)], producer=producer)
+            self.partition.append(batch, 1, now_ms)
         self.bench.runtime.start("flush", _flush(self.partition))
         self.bench.kernel.run_for(500)
 
@@ -82,6 +92,17 @@ class Broker:
 
     def run(self, duration_ms: int = 2 * EACH_MS) -> None:
         self.bench.kernel.run_for(duration_ms)
+
+    def producers(self) -> list[int]:
+        """Return the producers' ids in the closed segments' batches."""
+        closed = self.partition.log.segments[:-1]
+        headers = [header for segment in closed for _, header in segment.batches()]
+        return [header.producer_id for header in headers if header.has_producer_id]
+
+    def snapshots(self) -> list[int]:
+        """Return the offsets of the log's snapshots of producers."""
+        names = self.bench.ports.files.list(self.partition.log.folder)
+        return sorted(int(name[:20]) for name in names if name.endswith(".snapshot"))
 
     def offsets(self) -> list[int]:
         """Return where there are records."""
@@ -131,6 +152,35 @@ def test_a_log_that_is_dirty_enough_is_cleaned_and_that_is_written_down(broker: 
     assert {event.detail["dirty_end"] for event in told} == {active}
     assert sum(event.detail["removed_records"] for event in told) == active - 2
     assert all(event.detail["high_watermark"] == 30 for event in told)
+
+
+def test_only_producers_that_are_active_keep_a_batch_in_a_clean_log(broker: Broker) -> None:
+    broker.produce(20, by_producers=True)
+    broker.commit()
+    broker.run()
+    held = broker.producers()
+    assert len(held) > 15
+    assert held == sorted(held)
+    now_ms = broker.bench.runtime.wall_clock_ms()
+    for number in range(3):
+        broker.partition.expire_producers(now_ms + number * 10_000, 10_000)
+    broker.produce(20, by_producers=True)
+    broker.commit()
+    broker.run()
+    assert min(broker.producers()) >= 20
+
+
+def test_segments_that_became_one_leave_no_snapshots_of_producers(broker: Broker) -> None:
+    for _ in range(4):
+        broker.produce(20, by_producers=True)
+        now_ms = broker.bench.runtime.wall_clock_ms()
+        for number in range(3):
+            broker.partition.expire_producers(now_ms + number * 10_000, 10_000)
+        broker.commit()
+        broker.run()
+    begins = [segment.base_offset for segment in broker.partition.log.segments]
+    assert set(broker.snapshots()[:-1]) <= set(begins)
+    assert len(begins) < 20
 
 
 def test_it_is_cleaned_again_once_enough_was_written(broker: Broker) -> None:

@@ -75,7 +75,7 @@ def test_a_batch_of_many_records_is_noted_and_rewritten_without_a_list_of_them(
                 steps += 1
             except StopIteration as end:
                 notes = end.value
-        rewriting = Rewriting(notes, 0, TEN_SECONDS, lambda *_: None)
+        rewriting = Rewriting(notes, 0, TEN_SECONDS, lambda *_: None, lambda _: True)
         work = rewrite(log.segments[:1], lambda at: log.segments.begin_cleaned(at, 0), rewriting)
         steps += sum(1 for _ in work)
         _, peak_bytes = tracemalloc.get_traced_memory()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,13 +78,16 @@ async def compact(
     now_ms: int = 0,
     keys_max: int = 100,
     unreadable: list[int] | None = None,
+    remembers: Callable[[int], bool] = lambda producer_id: True,
 ) -> int:
     """Clean the log without pauses; return the first dirty offset."""
     end = log.log_end_offset if safe_end is None else safe_end
     part = dirty_part(log.segments, first_dirty, safe_end_offset=end, newest_timestamp_ms=None)
     notes = finish(take_notes(log.segments[:], part, keys_max))
     told = unreadable if unreadable is not None else []
-    rewriting = Rewriting(notes, now_ms, TEN_SECONDS, lambda offset, what: told.append(offset))
+    rewriting = Rewriting(
+        notes, now_ms, TEN_SECONDS, lambda offset, what: told.append(offset), remembers
+    )
     known = [each for each in log.segments if each.base_offset < notes.end_offset]
     for group in groups(known, max_bytes=log.config.segment_bytes, max_offsets=MAX_RELATIVE_OFFSET):
         work = rewrite(group, lambda offset: log.segments.begin_cleaned(offset, 0), rewriting)
@@ -306,7 +309,10 @@ def test_keys_without_room_in_the_map_are_cleaned_by_later_passes(
     assert len(keys) - len(set(keys)) == 0
 
 
-def test_a_producers_last_batch_is_kept_without_records(machine: Any) -> None:
+@pytest.mark.parametrize("is_active", [True, False])
+def test_an_active_producers_last_batch_is_kept_without_records(
+    machine: Any, is_active: bool
+) -> None:
     log = machine.open()[0]
     for sequence in range(8):
         header = parse_header(build_batch([(b"k", b"v", 1)]))
@@ -323,9 +329,10 @@ def test_a_producers_last_batch_is_kept_without_records(machine: Any) -> None:
         produce(log, (b"k", b"new" + b"." * 60))
         del number
     machine.run(log.flush())
-    machine.run(compact(log))
+    machine.run(compact(log, remembers=lambda producer_id: is_active and producer_id == 7))
     headers = [batch.header for batch in batches_of(log) if batch.header.producer_id == 7]
-    assert [(h.base_offset, h.base_sequence, h.record_count) for h in headers] == [(7, 7, 0)]
+    kept = [(7, 7, 0)] if is_active else []
+    assert [(h.base_offset, h.base_sequence, h.record_count) for h in headers] == kept
 
 
 def test_a_record_without_a_key_is_refused_and_an_old_one_stays(machine: Any) -> None:

@@ -210,6 +210,19 @@ def test_a_snapshot_from_before_a_gap_is_not_gone_on_with(small: Any) -> None:
     assert send(log, 6)[:2] == (6, 7)
 
 
+def test_segments_that_became_one_keep_the_snapshots_at_its_ends(small: Any) -> None:
+    log, _ = small.open()
+    for sequence in range(12):
+        send(log, sequence)
+    log.producers.remove_within(2, 8)
+    offsets = [2, 8, 10]
+    assert small.names(".snapshot") == [f"{offset:020d}.snapshot" for offset in offsets]
+    log.producers.remove_within(2, 12)  # there is none at 12 yet
+    assert small.names(".snapshot") == [f"{offset:020d}.snapshot" for offset in offsets]
+    log.truncate_to(Offset(9))
+    assert send(log, 9)[:2] == (9, 10)
+
+
 # ---------------------------------------------------------------- snapshots and starts
 
 
