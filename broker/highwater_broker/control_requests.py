@@ -10,6 +10,7 @@ from collections.abc import Callable
 from highwater_broker.replica_manager import ReplicaManager
 from highwater_core.errors import ErrorCode
 from highwater_core.fail_points import FailPoint, FailPoints
+from highwater_core.ids import ControllerEpoch, NodeId
 from highwater_core.messages import (
     BrokerCommand,
     CommandResponse,
@@ -46,12 +47,15 @@ class ControlRequests:
         replicas: ReplicaManager,
         snapshot: Callable[[], NodeSnapshot],
         fail_points: FailPoints,
+        commanded_by: Callable[[NodeId, ControllerEpoch], None],
     ) -> None:
+        """commanded_by: is told of the controller of each command, before it is carried out."""
         self._runtime = runtime
         self._registered = registered
         self._replicas = replicas
         self._snapshot = snapshot
         self._fail_points = fail_points
+        self._commanded_by = commanded_by
         self._queue: Queue[tuple[BrokerCommand | str, Future[CommandResponse]]] = runtime.queue()
         """A str is the name of a log folder that has failed."""
 
@@ -89,4 +93,6 @@ class ControlRequests:
                 self._replicas.fail_folder(request)
                 continue
             await self._fail_points.reach(FailPoint.BEFORE_COMMAND)
+            if self._replicas.fence(request) is ErrorCode.NONE:
+                self._commanded_by(request.controller_id, request.controller_epoch)
             answer.set(await self._replicas.carry_out(request))

@@ -40,6 +40,7 @@ class ControllerCommands:
             parts.replicas,
             parts.snapshot,
             parts.fail_points,
+            self._controller.commanded_by,
         )
         self.isr_writer: IsrWriter = make_isr_writer(
             settings,

@@ -36,7 +36,7 @@ from highwater_core.ports import (
     CoordinationError,
     NoNode,
 )
-from highwater_core.runtime import Queue, Runtime
+from highwater_core.runtime import Queue, Runtime, TimedOut
 from highwater_core.znodes import (
     MalformedZnode,
     PartitionLeadership,
@@ -46,6 +46,8 @@ from highwater_core.znodes import (
 )
 
 RETRY_MS = 100
+REFUSED_RETRY_MS = 1_000
+"""How long after a refusal that a command should follow the controller is asked again."""
 MAX_PARTITIONS_PER_REQUEST = 1_000
 
 Pending = tuple[ProposingPartition, IsrProposal]
@@ -60,10 +62,13 @@ class IsrWriter(Protocol):
 
 
 class _ProposalQueue:
-    """Proposals in the order in which they were made."""
+    """Proposals in the order in which they were made; refused ones come again after a while."""
 
     def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._queue: Queue[Pending] = runtime.queue()
+        self._refused: list[tuple[int, Pending]] = []
+        """Each with the time at which it is due, in this order."""
 
     def put(self, partition: ProposingPartition) -> None:
         proposal = partition.proposal()
@@ -75,14 +80,29 @@ class _ProposalQueue:
         for pending in batch:
             self._queue.put(pending)
 
+    def put_refused(self, pending: Pending) -> None:
+        """Put it back after REFUSED_RETRY_MS, if it is still pending then."""
+        self._refused.append((self._runtime.now_ms() + REFUSED_RETRY_MS, pending))
+
     async def get_batch(self, limit: int) -> list[Pending]:
         """Return at least one proposal that is still pending, with the other waiting ones."""
         batch: list[Pending] = []
         while not batch:
-            batch = _wanted([await self._queue.get()])
+            try:
+                batch = _wanted([await self._queue.get(self._until_due_ms())])
+            except TimedOut:
+                continue
         while len(self._queue) > 0 and len(batch) < limit:
             batch.extend(_wanted([await self._queue.get()]))
         return batch
+
+    def _until_due_ms(self) -> int | None:
+        """Put back what is due; return how long until the next is due, None where none waits."""
+        now_ms = self._runtime.now_ms()
+        self._refused = [each for each in self._refused if _wanted([each[1]])]
+        self.put_back([pending for due_ms, pending in self._refused if due_ms <= now_ms])
+        self._refused = [each for each in self._refused if each[0] > now_ms]
+        return self._refused[0][0] - now_ms if self._refused else None
 
 
 def _wanted(batch: list[Pending]) -> list[Pending]:
@@ -138,7 +158,10 @@ class AlterPartitionWriter:
                 await self._runtime.sleep(RETRY_MS)
 
     async def _write(self, batch: list[Pending]) -> list[Pending]:
-        """Send one request; return the proposals whose outcome is still unknown."""
+        """Send one request; return the proposals whose outcome is still unknown.
+
+        Those that were refused come again after a while, unless a command replaces the role.
+        """
         await self._fail_points.reach(FailPoint.BEFORE_ISR_WRITE)
         batch = _wanted(batch)
         if not batch:
@@ -182,12 +205,18 @@ class AlterPartitionWriter:
     async def _settle(
         self, partition: ProposingPartition, proposal: IsrProposal, result: AlterPartitionResult
     ) -> bool:
-        """Apply the controller's answer; return whether the proposal is settled."""
+        """Apply the controller's answer; return whether the proposal is known to be written or not.
+
+        A refusal says that the controller has a newer state: its next command replaces the role.
+        Until then the proposal stays open, and the high watermark waits for the maximal ISR. The
+        controller is asked again after a while: one that was deposed may have said so from memory.
+        """
         match result.error:
             case ErrorCode.NONE:
                 if result.leader_epoch == proposal.leader_epoch:
                     partition.adopt_isr(proposal, result.isr, result.partition_epoch, result.elr)
-                # Otherwise a newer leadership: its command is on its way, and replaces the role.
+                else:
+                    self._queue.put_refused((partition, proposal))
                 return True
             case ErrorCode.INELIGIBLE_REPLICA:
                 partition.withdraw_proposal(proposal, ineligible=True)
@@ -202,11 +231,10 @@ class AlterPartitionWriter:
                 | ErrorCode.NOT_LEADER_OR_FOLLOWER
                 | ErrorCode.INVALID_REQUEST
             ):
-                # The controller has a newer state: its next command replaces the role. Until then
-                # the proposal stays open and the high watermark waits for the maximal ISR.
                 partition.trace(
                     EventKind.REQUEST_REFUSED, request="AlterPartition", error=result.error.name
                 )
+                self._queue.put_refused((partition, proposal))
                 return True
             case _:
                 # Also a partition whose state znode the controller could not read: once it is
@@ -224,6 +252,8 @@ class AlterPartitionWriter:
             proposal.leader_epoch,
         ):
             partition.adopt_isr(proposal, written.isr, version, written.elr)
+        else:
+            self._queue.put_refused((partition, proposal))
         return True
 
 

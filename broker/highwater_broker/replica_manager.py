@@ -162,7 +162,7 @@ class ReplicaManager:
         if isinstance(request, LeaderAndIsrRequest):
             # A fence that rose meanwhile must count below.
             await self._load_topic_settings(request)
-        error = self._fence(request)
+        error = self.fence(request)
         if error is not ErrorCode.NONE:
             return self._refuse(request, error)
         self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
@@ -176,12 +176,13 @@ class ReplicaManager:
             case UpdateMetadataRequest():
                 errors = await self._update_metadata(request)
         if errors is None:
-            return self._refuse(request, self._fence(request))
+            return self._refuse(request, self.fence(request))
         errors |= faults
         trace_handled(self._ports.trace, request, errors)
         return CommandResponse(ErrorCode.NONE, tuple((key, errors[key]) for key in named))
 
-    def _fence(self, request: BrokerCommand) -> ErrorCode:
+    def fence(self, request: BrokerCommand) -> ErrorCode:
+        """Return why the whole command is refused as of now, or NONE."""
         return fence_request(
             controller_epoch=request.controller_epoch,
             known_controller_epoch=self.controller_epoch,
@@ -241,7 +242,7 @@ class ReplicaManager:
             await self._logs.sync()
         for leader in request.live_leaders:
             self._fetchers.learn_endpoint(leader.broker_id, leader.replication)
-        if self._fence(request) is not ErrorCode.NONE:
+        if self.fence(request) is not ErrorCode.NONE:
             return None
         accepted.sort(key=lambda each: each[1].leader != self._context.broker_id)
         for number, (partition, command) in enumerate(accepted):
@@ -250,7 +251,7 @@ class ReplicaManager:
             self._take_role(partition, command, request.controller_epoch)
         if any(partition.must_checkpoint for partition in started.values()):
             await self._write_recovery_points()
-            if self._fence(request) is not ErrorCode.NONE:
+            if self.fence(request) is not ErrorCode.NONE:
                 return None
         own_broker_epoch = self._own_broker_epoch()
         is_first_init = self._inits.is_first(request, own_broker_epoch, self._toggles)
@@ -263,7 +264,7 @@ class ReplicaManager:
     async def _may_go_on(self, request: BrokerCommand, number: int, per_turn: int) -> bool:
         """Let other tasks run from time to time; return whether the command still counts then."""
         has_waited = await take_turn(self._ports.runtime, number, per_turn)
-        return not has_waited or self._fence(request) is ErrorCode.NONE
+        return not has_waited or self.fence(request) is ErrorCode.NONE
 
     def _take_role(
         self, partition: Partition, command: LeaderAndIsrPartition, told_by: ControllerEpoch

@@ -81,6 +81,7 @@ from highwater_core.messages import (
     BrokerEndpoints,
     CommandResponse,
     ControlledShutdownRequest,
+    ControllerCommand,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     refusal,
@@ -134,10 +135,14 @@ class Controller:
         return self._events.counters()
 
     def enqueue(self, event: ControllerEvent) -> None:
-        """Enqueue an event; a request is refused at once while this controller is not active."""
+        """Enqueue an event; a request is refused at once while this controller is not active.
+
+        So is that of a broker which obeys a later one: this controller's term is over, though it
+        has not learned it yet.
+        """
         if not isinstance(event, RequestReceived):
             self._events.put(event)
-        elif self.term is None:
+        elif self.term is None or _knows_later(event.request, self.term.epoch):
             event.reply.set(refusal(event.request, ErrorCode.NOT_CONTROLLER))
         elif is_stepwise(event.request):
             if not self._jobs:
@@ -381,3 +386,11 @@ class Controller:
             item.delete_partition for item in command.partitions
         ):
             self._events.put(StopReplicaAnswered(broker_id, command, response))
+
+
+def _knows_later(request: ControllerCommand, epoch: TermEpoch) -> bool:
+    """Return whether the request's broker obeys a controller that was elected after this term's."""
+    return (
+        isinstance(request, AlterPartitionRequest | ControlledShutdownRequest)
+        and request.controller_epoch > epoch.controller_epoch
+    )

@@ -26,6 +26,7 @@ from highwater_core.admin_messages import (
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import (
     NO_BROKER_EPOCH,
+    NO_CONTROLLER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
     NO_PARTITION_EPOCH,
@@ -211,8 +212,11 @@ class DeleteTopicsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequest:
+    """controller_epoch: as in AlterPartitionRequest."""
+
     broker_id: NodeId
     broker_epoch: BrokerEpoch
+    controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +246,16 @@ class AlterPartitionItem:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionRequest:
-    """A leader asks the controller to write a new ISR (KIP-497)."""
+    """A leader asks the controller to write a new ISR (KIP-497).
+
+    controller_epoch: the highest of the commands that the broker obeys. A controller of an earlier
+    one answers NOT_CONTROLLER: it has not learned yet that its term is over.
+    """
 
     broker_id: NodeId
     broker_epoch: BrokerEpoch
     partitions: tuple[AlterPartitionItem, ...]
+    controller_epoch: ControllerEpoch = NO_CONTROLLER_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

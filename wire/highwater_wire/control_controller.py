@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from highwater_core.ids import (
     BrokerEpoch,
+    ControllerEpoch,
     LeaderEpoch,
     NodeId,
     PartitionEpoch,
@@ -115,12 +116,18 @@ def read_delete_topics_response(message: pb.DeleteTopicsResponse) -> DeleteTopic
 
 
 def write_controlled_shutdown(value: ControlledShutdownRequest) -> pb.ControlledShutdownRequest:
-    return pb.ControlledShutdownRequest(broker_id=value.broker_id, broker_epoch=value.broker_epoch)
+    return pb.ControlledShutdownRequest(
+        broker_id=value.broker_id,
+        broker_epoch=value.broker_epoch,
+        controller_epoch=value.controller_epoch,
+    )
 
 
 def read_controlled_shutdown(message: pb.ControlledShutdownRequest) -> ControlledShutdownRequest:
     return ControlledShutdownRequest(
-        broker_id=NodeId(message.broker_id), broker_epoch=BrokerEpoch(message.broker_epoch)
+        broker_id=NodeId(message.broker_id),
+        broker_epoch=BrokerEpoch(message.broker_epoch),
+        controller_epoch=ControllerEpoch(message.controller_epoch),
     )
 
 
@@ -150,6 +157,7 @@ def write_alter_partition(value: AlterPartitionRequest) -> pb.AlterPartitionRequ
         broker_id=value.broker_id,
         broker_epoch=value.broker_epoch,
         partitions=[_write_alter_item(item) for item in value.partitions],
+        controller_epoch=value.controller_epoch,
     )
 
 
@@ -158,6 +166,7 @@ def read_alter_partition(message: pb.AlterPartitionRequest) -> AlterPartitionReq
         broker_id=NodeId(message.broker_id),
         broker_epoch=BrokerEpoch(message.broker_epoch),
         partitions=tuple(_read_alter_item(item) for item in message.partitions),
+        controller_epoch=ControllerEpoch(message.controller_epoch),
     )
 
 

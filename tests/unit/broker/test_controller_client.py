@@ -9,7 +9,15 @@ import pytest
 
 from highwater_broker.controller_client import BUSY_RETRY_MS, ControllerClient
 from highwater_core.errors import ErrorCode
-from highwater_core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from highwater_core.ids import BrokerEpoch, ControllerEpoch, Endpoint, NodeId
+from highwater_core.messages import (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ControllerCommand,
+    CreateTopicsRequest,
+    NewTopic,
+    refusal,
+)
 from highwater_core.ports import CallFailed, NoNode
 
 from .conftest import Bench
@@ -30,8 +38,14 @@ class World:
         self.is_zookeeper_silent = False
         self.is_elected = True
         self.ended: list[ErrorCode | CallFailed] = []
+        self.elected = 1_000
+        self.is_slow = False
+        """Whether ZooKeeper takes 10 ms to answer."""
+        self.silent: set[int] = set()
+        """Controllers that do not answer."""
+        self.asked_of: list[tuple[int, Any]] = []
         scope = self._runtime.scope("client")
-        self._client = ControllerClient(self, self, self._runtime, scope, RETRY_MS)  # type: ignore[arg-type]
+        self.client = ControllerClient(self, self, self._runtime, scope, RETRY_MS)  # type: ignore[arg-type]
 
     def now_ms(self) -> int:
         return self._runtime.now_ms()
@@ -45,19 +59,29 @@ class World:
             await self._runtime.event().wait()
         if not self.is_elected:
             raise NoNode(path)
+        elected = self.elected
+        if self.is_slow:
+            await self._runtime.sleep(10)
         if path == "/controller":
-            return b'{"version":1,"brokerid":1000,"timestamp":"0"}', None
-        return b'{"version":1,"host":"c","port":1}', None
+            return f'{{"version":1,"brokerid":{elected},"timestamp":"0"}}'.encode(), None
+        return f'{{"version":1,"host":"c","port":{path.split("/")[-1]}}}'.encode(), None
 
-    async def call(self, endpoint: object, request: object, timeout_ms: int) -> object:
+    async def call(self, endpoint: Endpoint, request: Any, timeout_ms: int) -> object:
         self.asked += 1
-        await self._runtime.sleep(1)
-        return CreateTopicsResponse(self.answer())
+        self.asked_of.append((endpoint.port, request))
+        await self._runtime.sleep(timeout_ms if endpoint.port in self.silent else 1)
+        if endpoint.port in self.silent:
+            raise CallFailed("no answer")
+        return refusal(request, self.answer())
 
-    def ask(self, count: int, *, timeout_ms: int, for_ms: int) -> None:
+    def ask(
+        self, count: int, *, timeout_ms: int, for_ms: int, request: ControllerCommand = REQUEST
+    ) -> None:
+        response_type = type(refusal(request, ErrorCode.NONE))
+
         async def one() -> None:
             try:
-                response = await self._client.call(REQUEST, CreateTopicsResponse, timeout_ms)
+                response = await self.client.call(request, response_type, timeout_ms)  # type: ignore[type-var]
                 self.ended.append(response.error)
             except CallFailed as failure:
                 self.ended.append(failure)
@@ -130,3 +154,66 @@ def test_a_look_up_that_failed_is_begun_anew(world: World) -> None:
     world.is_elected = True
     world.ask(0, timeout_ms=0, for_ms=1_000)
     assert world.ended == [ErrorCode.NONE]
+
+
+def test_a_controller_is_forgotten_once_another_commands_at_a_higher_epoch(world: World) -> None:
+    """Found: one that only ZooKeeper could not reach was asked as long as it answered."""
+    world.ask(1, timeout_ms=1_000, for_ms=100)
+    world.elected = 1_001
+    world.ask(1, timeout_ms=1_000, for_ms=100)
+    world.client.commanded_by(NodeId(1_001), ControllerEpoch(2))
+    world.ask(1, timeout_ms=1_000, for_ms=100)
+    assert [controller for controller, _ in world.asked_of] == [1_000, 1_000, 1_001]
+    assert world.ended == [ErrorCode.NONE] * 3
+
+
+def test_a_call_to_a_deposed_controller_is_given_up(world: World) -> None:
+    world.silent.add(1_000)
+    world.ask(1, timeout_ms=60_000, for_ms=100)
+    world.elected = 1_001
+    world.client.commanded_by(NodeId(1_001), ControllerEpoch(2))
+    world.ask(0, timeout_ms=0, for_ms=2 * RETRY_MS)
+    assert [controller for controller, _ in world.asked_of] == [1_000, 1_001]
+    assert world.ended == [ErrorCode.NONE]
+
+
+def test_a_call_to_the_controller_that_begins_to_command_goes_on(world: World) -> None:
+    """It is not sent again: a topic would be there already."""
+    world.ask(1, timeout_ms=1_000, for_ms=0)
+    world.client.commanded_by(NodeId(1_000), ControllerEpoch(1))
+    world.ask(0, timeout_ms=0, for_ms=100)
+    assert (world.asked, world.ended) == (1, [ErrorCode.NONE])
+
+
+def test_an_earlier_controllers_command_changes_nothing(world: World) -> None:
+    world.client.commanded_by(NodeId(1_000), ControllerEpoch(2))
+    world.ask(1, timeout_ms=1_000, for_ms=100)
+    world.client.commanded_by(NodeId(1_001), ControllerEpoch(1))
+    world.ask(1, timeout_ms=1_000, for_ms=100)
+    assert (world.asked, world.looked_up) == (2, 1)
+
+
+def test_a_look_up_from_before_the_successors_command_is_not_believed(world: World) -> None:
+    world.is_slow = True
+    world.ask(1, timeout_ms=1_000, for_ms=5)
+    world.elected = 1_001
+    world.client.commanded_by(NodeId(1_001), ControllerEpoch(2))
+    world.ask(0, timeout_ms=0, for_ms=200)
+    assert [controller for controller, _ in world.asked_of] == [1_001]
+    assert world.ended == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        AlterPartitionRequest(NodeId(1), BrokerEpoch(7), ()),
+        ControlledShutdownRequest(NodeId(1), BrokerEpoch(7)),
+    ],
+)
+def test_requests_about_leads_tell_the_known_controller_epoch(
+    world: World, request_: ControllerCommand
+) -> None:
+    world.client.commanded_by(NodeId(1_000), ControllerEpoch(3))
+    world.ask(1, timeout_ms=1_000, for_ms=100, request=request_)
+    ((_, sent),) = world.asked_of
+    assert sent.controller_epoch == 3

@@ -10,7 +10,11 @@ import pytest
 from highwater_broker.become_leader import become_leader
 from highwater_broker.current_session import CurrentSession
 from highwater_broker.isr_change_notifier import IsrChangeNotifier
-from highwater_broker.isr_writer import AlterPartitionWriter, ConditionalWriter
+from highwater_broker.isr_writer import (
+    REFUSED_RETRY_MS,
+    AlterPartitionWriter,
+    ConditionalWriter,
+)
 from highwater_broker.partition import Partition
 from highwater_broker.settings import BrokerSettings
 from highwater_core.config import Preset
@@ -143,7 +147,11 @@ def make_scene(make_bench: Callable[..., Bench]) -> Callable[[Preset], Scene]:
     return make
 
 
-def ask(scene: Scene, *answers: Callable[[AlterPartitionRequest], AlterPartitionResponse]):  # type: ignore[no-untyped-def]
+def ask(  # type: ignore[no-untyped-def]
+    scene: Scene,
+    *answers: Callable[[AlterPartitionRequest], AlterPartitionResponse],
+    for_ms: int = REFUSED_RETRY_MS - 1,
+):
     controller = ScriptedController(list(answers))
     writer = AlterPartitionWriter(
         BrokerSettings(node_id=ME),
@@ -154,7 +162,7 @@ def ask(scene: Scene, *answers: Callable[[AlterPartitionRequest], AlterPartition
         scene.bench.fail_points(),
     )
     writer.submit(scene.partition)
-    scene.run(writer.run(), 1_000)
+    scene.run(writer.run(), for_ms)
     return controller
 
 
@@ -197,6 +205,43 @@ def test_a_refusal_leaves_the_written_isr(
     scene = make_scene(Preset.FENCED)
     assert len(ask(scene, refuse(error)).asked) == 1
     assert state_of(scene.partition) == expected
+
+
+@pytest.mark.parametrize(
+    "error", [E.FENCED_LEADER_EPOCH, E.UNKNOWN_TOPIC_ID, E.INVALID_REQUEST, E.NOT_CONTROLLER]
+)
+def test_a_refusal_that_no_command_follows_is_asked_about_again(
+    make_scene: Callable, error: ErrorCode
+) -> None:
+    """Found: a deposed controller had refused it from memory, and the proposal stayed for ever."""
+    scene = make_scene(Preset.FENCED)
+    controller = ask(scene, refuse(error), accept, for_ms=REFUSED_RETRY_MS + 1)
+    assert len(controller.asked) == 2
+    assert state_of(scene.partition) == ((ME, TWO, THREE), 1, False)
+
+
+def test_an_isr_of_another_leadership_is_asked_about_again(make_scene: Callable) -> None:
+    scene = make_scene(Preset.FENCED)
+    scene.make_znode((TWO,), sets=1, leader=TWO, epoch=4)
+    controller = ask(scene, refuse(E.INVALID_UPDATE_VERSION), accept, for_ms=REFUSED_RETRY_MS + 100)
+    assert len(controller.asked) == 2
+
+
+def test_a_refused_proposal_that_a_command_replaced_is_not_sent_again(
+    make_scene: Callable,
+) -> None:
+    scene = make_scene(Preset.FENCED)
+    controller = ask(scene, refuse(E.FENCED_LEADER_EPOCH))
+    become_leader(
+        scene.partition,
+        command(ME, 4, isr=(ME, TWO)),
+        CONTROLLER,
+        fetchers=scene.bench.fetchers(),
+        toggles=scene.bench.toggles,
+        now_ms=0,
+    )
+    scene.bench.kernel.run_for(3 * REFUSED_RETRY_MS)
+    assert len(controller.asked) == 1
 
 
 def test_a_partition_that_the_controller_does_not_know_yet_is_asked_for_again(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from highwater_core import znodes
 from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind
-from highwater_core.ids import NodeId, TopicPartition
+from highwater_core.ids import NO_CONTROLLER_EPOCH, BrokerEpoch, NodeId, TopicPartition
 from highwater_core.messages import (
     AlterPartitionRequest,
+    ControlledShutdownRequest,
     CreateTopicsRequest,
     InspectRequest,
     LeaderAndIsrRequest,
@@ -201,3 +204,21 @@ def test_a_stopped_controller_leaves_its_znode_to_the_next_at_once(cluster):
     cluster.until(lambda: epochs(cluster) == [1, 2], "the other's election", limit_ms=1_000)
     assert cluster.events(EventKind.NODE_STOPPED)
     assert not cluster.events(EventKind.SESSION_LOST)
+
+
+@pytest.mark.parametrize("request_type", [AlterPartitionRequest, ControlledShutdownRequest])
+def test_a_broker_that_obeys_a_later_controller_is_refused(running, request_type):
+    """Found: it was answered from memory, for as long as ZooKeeper was out of reach."""
+    running.create_topic("t", (0, 1, 2))
+    broker_epoch = BrokerEpoch(running.zookeeper.dump()[znodes.broker_path(0)][1].czxid)
+    request = ControlledShutdownRequest(NodeId(0), broker_epoch)
+    if request_type is AlterPartitionRequest:
+        request = AlterPartitionRequest(NodeId(0), broker_epoch, ())
+    known = running.controllers[1000].snapshot().controller_epoch
+    assert running.ask(replace(request, controller_epoch=known + 1)).error is (
+        ErrorCode.NOT_CONTROLLER
+    )
+    assert running.state("t").leader == 0
+    for epoch in (NO_CONTROLLER_EPOCH, known):
+        asked = replace(request, controller_epoch=epoch)
+        assert running.ask(asked).error is ErrorCode.NONE

@@ -164,7 +164,7 @@ def last_command_after_a_late_one(bench: Any) -> object:
         return {}
 
     manager: Any = SimpleNamespace(
-        _fence=lambda request: ErrorCode.NONE,
+        fence=lambda request: ErrorCode.NONE,
         _update_metadata=update,
         _ports=SimpleNamespace(trace=bench.trace),
         controller_epoch=ControllerEpoch(1),

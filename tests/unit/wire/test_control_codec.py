@@ -17,7 +17,7 @@ from highwater_core.admin_messages import TopicResult
 from highwater_core.check import BugFound
 from highwater_core.errors import ErrorCode
 from highwater_core.events import EventKind, TraceEvent
-from highwater_core.ids import Endpoint, TopicPartition
+from highwater_core.ids import NO_CONTROLLER_EPOCH, Endpoint, TopicPartition
 from highwater_wire import control
 from highwater_wire.v1 import (
     broker_control_pb2,
@@ -162,7 +162,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
         int32s,
     ),
     messages.ControlledShutdownRequest: st.builds(
-        messages.ControlledShutdownRequest, int32s, int64s
+        messages.ControlledShutdownRequest, int32s, int64s, int32s
     ),
     messages.AlterPartitionRequest: st.builds(
         messages.AlterPartitionRequest,
@@ -178,6 +178,7 @@ REQUESTS: dict[type[Any], st.SearchStrategy[Any]] = {
                 texts,
             )
         ),
+        int32s,
     ),
     messages.HoldRequest: st.builds(messages.HoldRequest, st.integers(0, 2**31 - 1)),
     messages.InspectRequest: st.just(messages.InspectRequest()),
@@ -350,6 +351,14 @@ def test_unknown_fields_of_a_newer_peer_are_skipped() -> None:
     path, data = control.encode_control_request(messages.ControlledShutdownRequest(1, 7))  # type: ignore[arg-type]
     newer = data + b"\xfa\x07\x01x"  # field 127, one byte
     assert control.decode_control_request(path, newer) == messages.ControlledShutdownRequest(1, 7)  # type: ignore[arg-type]
+
+
+def test_a_broker_of_an_earlier_version_tells_no_controller_epoch() -> None:
+    path, data = control.encode_control_request(messages.ControlledShutdownRequest(1, 7, 5))  # type: ignore[arg-type]
+    earlier = controller_control_pb2.ControlledShutdownRequest.FromString(data)
+    earlier.ClearField("controller_epoch")
+    request = control.decode_control_request(path, earlier.SerializeToString())
+    assert request == messages.ControlledShutdownRequest(1, 7, NO_CONTROLLER_EPOCH)  # type: ignore[arg-type]
 
 
 def test_unknown_fail_point_action_is_malformed() -> None:

@@ -747,19 +747,25 @@ class ControlledShutdownRequest(_message.Message):
 
     BROKER_ID_FIELD_NUMBER: _builtins.int
     BROKER_EPOCH_FIELD_NUMBER: _builtins.int
+    CONTROLLER_EPOCH_FIELD_NUMBER: _builtins.int
     broker_id: _builtins.int
     """The broker that wants to stop."""
     broker_epoch: _builtins.int
     """Its registration (KAFKA-7235); a lower one than the controller knows is refused."""
+    controller_epoch: _builtins.int
+    """The highest controller epoch of the commands that the broker obeys; 0 is not checked. A
+    controller of a lower one answers NOT_CONTROLLER: its term is over.
+    """
     def __init__(
         self,
         *,
         broker_id: _builtins.int = ...,
         broker_epoch: _builtins.int = ...,
+        controller_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "broker_id", b"broker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "broker_id", b"broker_id", "controller_epoch", b"controller_epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -866,10 +872,15 @@ class AlterPartitionRequest(_message.Message):
     BROKER_ID_FIELD_NUMBER: _builtins.int
     BROKER_EPOCH_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    CONTROLLER_EPOCH_FIELD_NUMBER: _builtins.int
     broker_id: _builtins.int
     """The leader that proposes."""
     broker_epoch: _builtins.int
     """Its registration; -1 is not checked."""
+    controller_epoch: _builtins.int
+    """The highest controller epoch of the commands that the broker obeys; 0 is not checked. A
+    controller of a lower one answers NOT_CONTROLLER: its term is over.
+    """
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___AlterPartitionItem]:
         """The proposals."""
@@ -880,10 +891,11 @@ class AlterPartitionRequest(_message.Message):
         broker_id: _builtins.int = ...,
         broker_epoch: _builtins.int = ...,
         partitions: _abc.Iterable[Global___AlterPartitionItem] | None = ...,
+        controller_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "broker_id", b"broker_id", "partitions", b"partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_epoch", b"broker_epoch", "broker_id", b"broker_id", "controller_epoch", b"controller_epoch", "partitions", b"partitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
