@@ -6,6 +6,7 @@ A context lives for one term of office: the next controller loads its own from Z
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
@@ -90,8 +91,9 @@ class ControllerContext:
     """Live brokers that seem to have died, while leads are taken from them."""
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     _topics_by_id: dict[TopicId, str] = field(default_factory=dict)
-    assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
-    """All of a partition's replicas, with those that a reassignment adds or removes."""
+    _assignments: dict[TopicPartition, tuple[NodeId, ...]] = field(default_factory=dict)
+    _partitions_by_topic: dict[str, list[TopicPartition]] = field(default_factory=dict)
+    """Sorted: a cluster may have thousands of topics, and each is looked for by its name."""
     reassignments: dict[TopicPartition, Reassignment] = field(default_factory=dict)
     """The reassignments of partitions whose replicas are being moved."""
     listed_reassignments: ListedReassignments = NOTHING_LISTED
@@ -203,8 +205,20 @@ class ControllerContext:
         """Return whether a replica of the topic is being moved."""
         return any(partition.topic == topic for partition in self.reassignments)
 
-    def partitions_of(self, topic: str) -> list[TopicPartition]:
-        return sorted(partition for partition in self.assignments if partition.topic == topic)
+    @property
+    def assignments(self) -> Mapping[TopicPartition, tuple[NodeId, ...]]:
+        """All of a partition's replicas, with those that a reassignment adds or removes."""
+        return self._assignments
+
+    def assign(self, partition: TopicPartition, replicas: tuple[NodeId, ...]) -> None:
+        """Replace the partition's replicas; it need not be known."""
+        if partition not in self._assignments:
+            insort(self._partitions_by_topic.setdefault(partition.topic, []), partition)
+        self._assignments[partition] = replicas
+
+    def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
+        """Return the topic's partitions, in ascending order."""
+        return tuple(self._partitions_by_topic.get(topic, ()))
 
     def replicas_of_partitions(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         return [
@@ -217,8 +231,8 @@ class ControllerContext:
         return self.replicas_of_partitions(self.partitions_of(topic))
 
     def forget_topic(self, topic: str) -> None:
-        for partition in self.partitions_of(topic):
-            for broker in self.assignments.pop(partition):
+        for partition in self._partitions_by_topic.pop(topic, ()):
+            for broker in self._assignments.pop(partition):
                 self.replica_states.pop(Replica(partition, broker), None)
                 self.failed_replicas.discard(Replica(partition, broker))
             self.reassignments.pop(partition, None)

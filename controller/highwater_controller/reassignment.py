@@ -74,7 +74,7 @@ async def begin_reassignments(
     if await update_assignment(term, topic, lambda content: _with_moves(content, moves)) is None:
         return False
     for at, (replicas, reassignment) in moves.items():
-        context.assignments[at] = replicas
+        context.assign(at, replicas)
         context.reassignments.pop(at, None)
         if reassignment != NOT_REASSIGNED:
             context.reassignments[at] = reassignment
@@ -132,7 +132,7 @@ def adopt_unassigned(term: Term, partitions: Iterable[TopicPartition]) -> None:
         outside = () if known is None else _without(known.leadership.isr, replicas)
         if outside:
             earlier = context.reassignments.get(at, NOT_REASSIGNED)
-            context.assignments[at] = replicas + outside
+            context.assign(at, replicas + outside)
             context.reassignments[at] = Reassignment(earlier.adding, earlier.removing + outside)
 
 
@@ -318,7 +318,7 @@ async def _lead_without_removed(term: Term, at: TopicPartition) -> bool:
         trace_election(term, at, update.written, update.change, Selector.REASSIGN)
     else:
         trace_isr_written(term, at, update.written)
-    context.assignments[at] = target
+    context.assign(at, target)
     return True
 
 

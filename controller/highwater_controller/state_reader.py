@@ -174,7 +174,8 @@ def _take_in(context: ControllerContext, found: _FoundTopic) -> list[TopicPartit
     context.set_topic_id(found.topic, found.topic_id or context.topic_id(found.topic))
     content = found.content
     added = [partition for partition in content.assignment if partition not in context.assignments]
-    context.assignments.update((partition, content.assignment[partition]) for partition in added)
+    for partition in added:
+        context.assign(partition, content.assignment[partition])
     context.reassignments.update(
         (partition, content.reassignments[partition])
         for partition in added

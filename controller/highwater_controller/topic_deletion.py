@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from highwater_controller.admin_znodes import forget_reassignments
-from highwater_controller.chunks import pieces
-from highwater_controller.context import Replica
+from highwater_controller.chunks import TOPICS_PER_STEP, pieces
+from highwater_controller.context import ControllerContext, Replica
 from highwater_controller.logic.partition_states import PartitionState
 from highwater_controller.logic.replica_states import ReplicaState
 from highwater_controller.partition_state_machine import move_partitions
@@ -59,25 +59,44 @@ async def on_deletions_requested(term: Term) -> None:
     await resume_deletions(term)
 
 
-async def resume_deletions(term: Term) -> None:
-    """Begin or complete each deletion that is ready for it."""
+async def resume_deletions(term: Term, topics: Iterable[str] | None = None) -> None:
+    """Begin or complete those of the topics' deletions that are ready for it; None: of all.
+
+    Some topics at a time, so that other tasks run in between.
+    """
+    doomed = list(term.context.topics_to_delete)
+    if topics is not None:
+        doomed = [topic for topic in topics if term.context.is_to_be_deleted(topic)]
+    for start in range(0, len(doomed), TOPICS_PER_STEP):
+        if start:
+            await term.runtime.sleep(0)
+        await _resume_together(term, doomed[start : start + TOPICS_PER_STEP])
+
+
+async def _resume_together(term: Term, doomed: Sequence[str]) -> None:
     context = term.context
     to_begin: list[str] = []
     to_complete: list[str] = []
-    for topic in list(context.topics_to_delete):
-        if topic in context.failed_deletions:
+    for topic in doomed:
+        if topic in context.failed_deletions or _is_under_way(context, topic):
             continue
         states = {context.replica_state(replica) for replica in context.replicas_of(topic)}
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
             to_complete.append(topic)
-        elif (
-            ReplicaState.DELETION_STARTED not in states
-            and topic not in context.topics_ineligible_for_deletion
-        ):
+        elif topic not in context.topics_ineligible_for_deletion:
             to_begin.append(topic)
     await _complete(term, to_complete)
     if to_begin:
         await _begin(term, to_begin)
+
+
+def _is_under_way(context: ControllerContext, topic: str) -> bool:
+    """Return whether a replica is being deleted, by its broker."""
+    return any(
+        context.replica_state(Replica(partition, broker)) is ReplicaState.DELETION_STARTED
+        for partition in context.partitions_of(topic)
+        for broker in context.assignments[partition]
+    )
 
 
 async def resume_deletions_on(term: Term, returned: Iterable[NodeId]) -> None:
@@ -147,8 +166,8 @@ async def on_stop_replica_answered(
     await move_replicas(term, deleted, ReplicaState.DELETION_SUCCESSFUL)
     await fail_deletions(term, failed)
     context.refused_deletions.update((replica.topic_partition.topic, None) for replica in failed)
-    if deleted or failed:
-        await resume_deletions(term)
+    named = dict.fromkeys(replica.topic_partition.topic for replica in (*deleted, *failed))
+    await resume_deletions(term, named)
 
 
 async def _begin(term: Term, topics: list[str]) -> None:
@@ -200,7 +219,8 @@ async def _complete(term: Term, topics: list[str]) -> None:
     Its jobs in /admin/reassign_partitions are removed before: a new topic of that name may be
     created.
     """
-    jobs = [at for at in term.context.listed_reassignments.targets if at.topic in topics]
+    gone = frozenset(topics)
+    jobs = [at for at in term.context.listed_reassignments.targets if at.topic in gone]
     await forget_reassignments(term, jobs)
     faults = await term.store.each(topics, lambda topic: _remove(term, topic))
     for topic, fault in zip(topics, faults, strict=True):

@@ -25,7 +25,8 @@ class TopicWaits:
 
     def __init__(self) -> None:
         self._creations: list[tuple[set[TopicPartition], Done]] = []
-        self._deletions: list[tuple[str, Done]] = []
+        self._deletions: dict[str, list[Done]] = {}
+        """By topic."""
 
     def until_led(self, partitions: Iterable[TopicPartition], done: Done) -> None:
         """Set `done` once the leaders of all partitions have taken over."""
@@ -33,7 +34,7 @@ class TopicWaits:
 
     def until_deleted(self, topic: str, done: Done) -> None:
         """Set `done` once the topic's deletion has ended or halts."""
-        self._deletions.append((topic, done))
+        self._deletions.setdefault(topic, []).append(done)
 
     def leader_answered(
         self, broker_id: NodeId, command: LeaderAndIsrRequest, response: CommandResponse
@@ -57,16 +58,16 @@ class TopicWaits:
             done.set(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def deletion_ended(self, topic: str, error: ErrorCode = ErrorCode.NONE) -> None:
-        for name, done in self._deletions:
-            if name == topic:
-                done.set(error)
-        self._deletions = [entry for entry in self._deletions if entry[0] != topic]
+        for done in self._deletions.pop(topic, ()):
+            done.set(error)
 
     def abandon(self) -> None:
         """Answer every wait with an unknown outcome."""
-        for _, done in (*self._creations, *self._deletions):
+        waiting = [done for _, done in self._creations]
+        waiting += [done for of_topic in self._deletions.values() for done in of_topic]
+        self._creations, self._deletions = [], {}
+        for done in waiting:
             done.set(ErrorCode.REQUEST_TIMED_OUT)
-        self._creations, self._deletions = [], []
 
 
 def _are_of(topics: Container[str], partitions: Iterable[TopicPartition]) -> bool:

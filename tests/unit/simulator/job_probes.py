@@ -46,7 +46,7 @@ class Asking:
 
 def context() -> ControllerContext:
     made = ControllerContext(NodeId(1000), ControllerEpoch(1))
-    made.assignments[T0] = (ME, TWO, THREE)
+    made.assign(T0, (ME, TWO, THREE))
     made.reassignments[T0] = Reassignment((THREE,), ())
     made.listed_reassignments = ListedReassignments(1, 0, {T0: (ME, TWO, THREE)})
     made.replica_states[Replica(T0, THREE)] = ReplicaState.NEW
