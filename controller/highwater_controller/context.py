@@ -113,6 +113,8 @@ class ControllerContext:
     """Deletions that a live broker could not carry out: they are tried again after a while."""
     failed_deletions: dict[str, str] = field(default_factory=dict)
     """Reasons by topic: these deletions wait for another request, or the next term."""
+    _taken_in: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By topic: its znode's creation and last change, as its content was last taken in."""
     odd_topics: set[str] = field(default_factory=set)
     """Invalid names of topics in ZooKeeper: left out, and traced."""
     unreadable_topics: set[str] = field(default_factory=set)
@@ -198,6 +200,18 @@ class ControllerContext:
     def _forget_topic_id(self, topic: str) -> None:
         self._topics_by_id.pop(self.topic_ids.pop(topic, NO_TOPIC_ID), None)
 
+    def take_in(self, topic: str, stat: Stat) -> None:
+        """Note that the whole content of the topic's znode is known as of this version."""
+        self._taken_in[topic] = (stat.czxid, stat.mzxid)
+
+    def is_as_taken_in(self, topic: str, stat: Stat) -> bool:
+        """Return whether the topic's znode says nothing new, and nothing is to be done about it."""
+        return (
+            self._taken_in.get(topic) == (stat.czxid, stat.mzxid)
+            and topic not in self.unreadable_topics
+            and topic not in self.unwritable_topics
+        )
+
     def is_to_be_deleted(self, topic: str) -> bool:
         return topic in self.topics_to_delete
 
@@ -240,6 +254,7 @@ class ControllerContext:
             self.partition_states.pop(partition, None)
             self.unreadable_partitions.discard(partition)
         self._forget_topic_id(topic)
+        self._taken_in.pop(topic, None)
         self.topics_to_delete.pop(topic, None)
         self.deletions_after_reassignment.pop(topic, None)
         self.topics_ineligible_for_deletion.discard(topic)

@@ -59,7 +59,7 @@ from highwater_controller.suspicion import on_broker_suspected
 from highwater_controller.term import Term
 from highwater_controller.topic_changes import (
     on_partition_state_repaired,
-    on_topic_znode_changed,
+    on_topic_znodes_changed,
     on_topics_changed,
 )
 from highwater_controller.topic_deletion import (
@@ -212,7 +212,7 @@ class Controller:
             case TopicsChanged():
                 await on_topics_changed(term)
             case TopicZnodeChanged():
-                await on_topic_znode_changed(term, event.topic)
+                await self._follow_topics(term, event)
             case PartitionStateChanged():
                 await on_partition_state_repaired(term, event.partition)
             case DeletionsRequested():
@@ -256,6 +256,23 @@ class Controller:
         if not self._jobs:
             self._events.put(JobsDue())
         self._jobs.take_written(type(event).__name__, work)
+
+    async def _follow_topics(self, term: Term, first: TopicZnodeChanged) -> None:
+        """Handle the waiting changes of topics' znodes, a step of them; the others are due later.
+
+        After a lost connection there is such an event for each topic.
+        Ordering: znodes that are as they were last taken in left out -> for each of the others: a
+        topic with another id stopped and forgotten, and loaded as a new one -> else the topic's
+        znode read -> a lost id written back -> its added partitions brought up as those of a new
+        topic.
+        Source: V3 design, on_topic_change; KIP-516.
+        """
+        waiting = self._events.take_waiting(TopicZnodeChanged)
+        topics = list(dict.fromkeys(each.topic for each in (first, *waiting)))
+        some, left = next_step(topics)
+        await on_topic_znodes_changed(term, some)
+        for topic in left:  # after all events that have come meanwhile
+            self._events.put(TopicZnodeChanged(topic))
 
     async def _advance(self, term: Term, partitions: Sequence[TopicPartition]) -> None:
         """Complete a step's partitions that are ready; the others are due after other events.

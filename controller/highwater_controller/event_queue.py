@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from highwater_controller.controller_events import ControllerEvent
 from highwater_core.runtime import Queue, Runtime
+
+E = TypeVar("E", bound=ControllerEvent)
 
 
 class EventQueue:
@@ -37,6 +39,21 @@ class EventQueue:
         """Remove and return all waiting events, oldest first."""
         self._waiting_once.clear()
         return [event for _, event in self._waiting.drain()]
+
+    def take_waiting(self, kind: type[E]) -> list[E]:
+        """Remove and return the waiting events of a kind, oldest first; the others stay in order.
+
+        They count with the event that is being handled.
+        """
+        taken: list[E] = []
+        for put_at_ms, event in self._waiting.drain():
+            if isinstance(event, kind):
+                taken.append(event)
+                self._waited_ms += self._runtime.now_ms() - put_at_ms
+            else:
+                self._waiting.put((put_at_ms, event))
+        self._taken_count += len(taken)
+        return taken
 
     async def get(self) -> ControllerEvent:
         """Remove and return the oldest event."""

@@ -173,6 +173,8 @@ def _take_in(context: ControllerContext, found: _FoundTopic) -> list[TopicPartit
     context.unreadable_topics.discard(found.topic)
     context.set_topic_id(found.topic, found.topic_id or context.topic_id(found.topic))
     content = found.content
+    if found.topic_id == context.topic_id(found.topic):  # else its lost id is to be written back
+        context.take_in(found.topic, found.stat)
     added = [partition for partition in content.assignment if partition not in context.assignments]
     for partition in added:
         context.assign(partition, content.assignment[partition])

@@ -38,6 +38,7 @@ from highwater_controller.topic_deletion import on_deletions_requested
 from highwater_core import znodes
 from highwater_core.events import EventKind
 from highwater_core.ids import NO_TOPIC_ID, TopicPartition
+from highwater_core.ports import Stat
 from highwater_core.topic_znode import decode_topic
 from highwater_core.znodes import MalformedZnode
 
@@ -67,6 +68,30 @@ async def on_topics_changed(term: Term) -> None:
     await _bring_up(term, added)
     if created:
         await on_deletions_requested(term)
+
+
+async def on_topic_znodes_changed(term: Term, topics: Sequence[str]) -> None:
+    """Look at each of the topics' znodes, and handle those that have changed.
+
+    Where there are several each is read once, many at the same time: after a lost connection few of
+    them differ from what was last taken in.
+    """
+    if len(topics) == 1:
+        await on_topic_znode_changed(term, topics[0])
+        return
+    known = [topic for topic in topics if term.context.is_known(topic)]
+    stats = await term.store.each(known, lambda topic: _watch_topic(term, topic))
+    for topic, stat in zip(known, stats, strict=True):
+        if stat is None or not term.context.is_as_taken_in(topic, stat):
+            await on_topic_znode_changed(term, topic)
+    if len(known) < len(topics):
+        await on_topics_changed(term)
+
+
+async def _watch_topic(term: Term, topic: str) -> Stat | None:
+    """Return the metadata of the topic's znode, None if it is gone; a watch fires at a change."""
+    read = await term.store.get(znodes.topic_path(topic), watch=True)
+    return None if read is None else read[1]
 
 
 async def on_topic_znode_changed(term: Term, topic: str) -> None:

@@ -21,7 +21,7 @@ B1 = NodeId(1)
 
 HANDLERS = [
     "on_brokers_changed",
-    "on_topic_znode_changed",
+    "on_topic_znodes_changed",
     "on_partition_state_repaired",
     "on_deletions_requested",
     "on_isr_changes_notified",
