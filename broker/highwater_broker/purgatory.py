@@ -76,7 +76,7 @@ class _Waiting:
 class Parts:
     """The parts of one request's wait, key by key: it is done when every part is.
 
-    A part is in turn on its key: add it before any wait that begins later on that key.
+    Add a part in turn before any wait that begins later on its key.
     """
 
     __slots__ = ("_listed", "_open_count", "_purgatory", "_woken")
@@ -87,12 +87,14 @@ class Parts:
         self._listed: list[tuple[TopicPartition, _Waiter]] = []
         self._open_count = 0
 
-    def add(self, key: TopicPartition, is_complete: Callable[[], bool]) -> None:
-        """List a part, unless it is complete now; see Purgatory.wait for the predicate."""
+    def add(
+        self, key: TopicPartition, is_complete: Callable[[], bool], *, in_turn: bool = True
+    ) -> None:
+        """List a part, unless it is complete now; see Purgatory.wait for predicate and in_turn."""
         if is_complete():
             return
         waiter = _Waiter(is_complete, self)
-        self._purgatory.list_in_turn(key, waiter)
+        self._purgatory.list_waiter(key, waiter, in_turn=in_turn)
         self._listed.append((key, waiter))
         self._open_count += 1
 
@@ -288,31 +290,24 @@ class Purgatory:
         woken = self._runtime.event()
         waiter = _Waiter(is_complete, woken)
         for key in keys:
-            waiting = self._waiting_at(key)
-            (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
+            self.list_waiter(key, waiter, in_turn=in_turn)
         try:
             return await self.wait_for(woken, timeout_ms)
         finally:
             self.forget(waiter, keys)
 
     def parts(self) -> Parts:
-        """Return a wait for several keys, each part of which is done in turn on its key.
-
-        The cost of a check is that of the woken parts, as with `wait`; close it after the wait.
-        """
+        """Return a wait for several keys, with a part for each; close it after the wait."""
         return Parts(self)
 
     def event(self) -> Event:
         return self._runtime.event()
 
-    def list_in_turn(self, key: TopicPartition, waiter: _Waiter) -> None:
-        self._waiting_at(key).in_turn[waiter] = None
-
-    def _waiting_at(self, key: TopicPartition) -> _Waiting:
+    def list_waiter(self, key: TopicPartition, waiter: _Waiter, *, in_turn: bool) -> None:
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = _Waiting()
-        return waiting
+        (waiting.in_turn if in_turn else waiting.freely)[waiter] = None
 
     async def wait_for(self, woken: Event, timeout_ms: int) -> bool:
         """Return whether a listed waiter was woken in time; False at once when it is full."""

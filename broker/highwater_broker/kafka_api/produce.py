@@ -144,6 +144,7 @@ class ProduceHandler:
         results = appends.results
         await appends.parts.wait(request.timeout_ms)
         for one in appends.uncommitted:
+            one.is_decided()  # nobody may have asked since the last check of its partition
             results[one.index] = _committed(results[one.index], one.status)
         return ProduceResponse(tuple(results))
 
@@ -207,7 +208,9 @@ class ProduceHandler:
             index = len(appends.results)
             appended = _Appended(index, partition, outcome.end_offset)
             appends.uncommitted.append(appended)
-            appends.parts.add(key, appended.is_decided)
+            # A repeat may end below records that wait already, and is then committed before them.
+            is_last = outcome.end_offset == partition.log_end_offset
+            appends.parts.add(key, appended.is_decided, in_turn=is_last)
         return ProducePartitionResult(
             item.topic,
             item.partition,

@@ -10,6 +10,7 @@ from highwater_core.config import Preset
 from highwater_core.errors import ErrorCode
 from highwater_wire.kafka.codec import release_records
 from highwater_wire.kafka.messages import PRODUCE_PARTITION_BYTES, ProducePartition, ProduceRequest
+from highwater_wire.kafka.record_batch import build_batch
 from tests.support.batches import with_wrong_crc
 from tests.support.hosted import batch
 
@@ -185,6 +186,51 @@ def test_many_waiting_produces_are_answered_in_order(world: Any) -> None:
     world.kernel.run_for(0)
     offsets = [one.answer.partitions[0].base_offset for one in asked]
     assert offsets == list(range(20))
+
+
+def _of_producer(producer: int, timeout_ms: int = 1_000) -> ProduceRequest:
+    """Return the first batch of an idempotent producer."""
+    records = build_batch([(None, b"x", 1_000)], producer=(producer, 0, 0))
+    return produce(("t", 0), timeout_ms=timeout_ms, records=records)
+
+
+def test_a_repeated_batch_waits_for_its_own_records_alone(world: Any) -> None:
+    """Another producer's batch, whose records come later in the log, waits longer."""
+    partition = world.host("t")
+    world.ask(_of_producer(7))  # its answer is lost
+    later = world.start(_of_producer(8))
+    repeat = world.start(_of_producer(7))
+    assert partition.log_end_offset == 2
+    partition.commit(1)
+    world.kernel.run_for(0)
+    assert errors(repeat.answer) == [("t", 0, "NONE")]
+    assert repeat.answer.partitions[0].base_offset == 0
+    assert not later.is_done
+    partition.commit(2)
+    world.kernel.run_for(0)
+    assert errors(later.answer) == [("t", 0, "NONE")]
+
+
+def test_the_last_batch_repeated_waits_in_turn_and_leaves_nothing_behind(world: Any) -> None:
+    partition = world.host("t")
+    first, repeat = world.start(_of_producer(7, 2_000)), world.start(_of_producer(7))
+    world.kernel.run_for(1_000)
+    assert errors(repeat.answer) == [("t", 0, "REQUEST_TIMED_OUT")]
+    partition.commit(1)
+    world.kernel.run_for(0)
+    assert errors(first.answer) == [("t", 0, "NONE")]
+
+
+def test_records_that_are_committed_when_the_time_has_passed_are_acknowledged(world: Any) -> None:
+    """Whether or not their turn to be asked has come."""
+    partition = world.host("t")
+    before = world.purgatory.parts()
+    before.add(partition.topic_partition, lambda: False)
+    asked = world.start(produce(("t", 0), timeout_ms=100))
+    partition.commit(1)
+    world.kernel.run_for(100)
+    assert errors(asked.answer) == [("t", 0, "NONE")]
+    before.close()
 
 
 def test_a_request_without_partitions_is_answered_empty(world: Any) -> None:
