@@ -32,7 +32,7 @@ from highwater_broker.coordinator.settings import GroupSettings
 from highwater_broker.kafka_api.api_settings import KafkaApiSettings
 from highwater_broker.kafka_api.dispatcher import KafkaApi
 from highwater_broker.kafka_api.listeners import Listener
-from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
+from highwater_broker.kafka_api.until_known import WAIT_TO_KNOW_MS
 from highwater_broker.log_folders import FolderContent
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.partition_context import AppendOutcome
@@ -140,7 +140,8 @@ class AtOnce(HostedPartition):
 class Broker:
     """A broker's handlers behind a listener, on a thread of its own.
 
-    It knows nothing until it hears, and hosts t-0. asked: how often it was asked for Metadata.
+    It knows and hosts nothing until it hears, and hosts t-0 then.
+    asked: how often it was asked for Metadata.
     loses: so many answers to Produce are lost, once the records are appended.
     """
 
@@ -162,12 +163,11 @@ class Broker:
         alive = cast(Any, SimpleNamespace(is_alive=True))
         surroundings.files = SimulatedFileSystem(alive, Disk(SeededRng(1)))
         self.partition = AtOnce(key, surroundings)
-        hosted = Hosted()
-        hosted[key] = self.partition
+        self._hosted = Hosted()
         api = KafkaApi(
             KafkaApiSettings(NODE, "test", VERSION_PROFILE.api_version_ranges()),
             cast(Any, SimpleNamespace(runtime=runtime, trace=SilentTrace())),
-            cast(Any, hosted),
+            cast(Any, self._hosted),
             self._metadata,
             purgatory,
             cast(Any, None),
@@ -201,8 +201,13 @@ class Broker:
 
     def hear_of(self, *ports: int) -> None:
         """Have a controller tell it of the brokers there."""
-        update = metadata_of(ports)
-        self._loop.call_soon_threadsafe(lambda: self._metadata.update(update))
+        update, partition = metadata_of(ports), self.partition
+
+        def hear() -> None:
+            self._hosted[partition.topic_partition] = partition
+            self._metadata.update(update)
+
+        self._loop.call_soon_threadsafe(hear)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopped.set)
@@ -513,6 +518,26 @@ def test_librdkafka_goes_on_after_it_has_asked_a_broker_that_knows_nothing_yet()
         producer.purge()
         knowing.stop()
         ignorant.stop()
+
+
+def test_librdkafka_waits_for_a_leader_that_was_started_again() -> None:
+    """A topic that the leader does not know would be its last word on offsets."""
+    knowing, leader = Broker(), Broker()
+    ports = knowing.port, leader.port
+    knowing.hear_of(*ports)
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": knowing.address, "group.id": "none", "log_level": 0}
+    )
+    later = threading.Timer(2 * WAIT_TO_KNOW_MS / 1000, leader.hear_of, ports)
+    later.start()
+    try:
+        partition = confluent_kafka.TopicPartition("t", 0)
+        assert consumer.get_watermark_offsets(partition, timeout=BOUND_S) == (0, 0)
+    finally:
+        later.join()
+        consumer.close()
+        knowing.stop()
+        leader.stop()
 
 
 def test_a_broker_that_knows_nothing_yet_is_reached_by_the_probe_of_the_clients_plane() -> None:

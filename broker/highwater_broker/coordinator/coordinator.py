@@ -147,9 +147,9 @@ class GroupCoordinator:
 
     def _refusal(self, group_id: str) -> ErrorCode:
         """Return NONE, or the error for requests of members of this group."""
-        return self._unowned(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        return self.unowned(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
-    def _unowned(self, group_id: str) -> ErrorCode:
+    def unowned(self, group_id: str) -> ErrorCode:
         """Return NONE, or the error for all that would change the group; its id may be empty."""
         if len(group_id.encode()) > GROUP_ID_MAX_BYTES:
             return ErrorCode.INVALID_GROUP_ID
@@ -238,7 +238,7 @@ class GroupCoordinator:
         self, request: OffsetCommitRequest, items: Sequence[OffsetToCommit]
     ) -> tuple[CommittedPartition, ...]:
         """Ordering: between the checks and the append nothing else runs."""
-        error = self._unowned(request.group_id)  # the empty id, too, may have offsets
+        error = self.unowned(request.group_id)  # the empty id, too, may have offsets
         if error is ErrorCode.NONE:
             error = commit_refusal(self._groups.get(request.group_id), request)
         if error is not ErrorCode.NONE:
@@ -365,7 +365,7 @@ class GroupCoordinator:
         """Ordering: the group is dead first, so that nobody joins it while its tombstones are
         written. If they cannot be written the group comes back.
         """
-        error = self._unowned(group_id)
+        error = self.unowned(group_id)
         if error is not ErrorCode.NONE:
             return error
         group = self._groups.get(group_id)

@@ -3,6 +3,7 @@
 CLIENT and EXTERNAL alone serve Produce, consumers' Fetch and requests that change the cluster
 (topics, partitions, elections, reassignments, configurations). REPLICATION alone serves followers'
 Fetch, so that a cut of one plane does not cut the other. All listeners serve the other requests.
+Clients' requests are held back until the broker knows the cluster (until_known).
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from highwater_broker.kafka_api.rest_of_broker import (
 from highwater_broker.kafka_api.topic_waits import Deadline, TopicWaits
 from highwater_broker.kafka_api.topics_on_first_use import TopicsOnFirstUse
 from highwater_broker.kafka_api.turns import Turns
+from highwater_broker.kafka_api.until_known import UntilKnown
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_broker.purgatory import Purgatory
 from highwater_core.check import BugFound
@@ -113,6 +115,7 @@ class KafkaApi:
         )
         first_use = TopicsOnFirstUse(forwarding, deadlines, runtime, trace, settings)
         versions = ApiVersionsHandler(settings.api_versions)
+        self._until_known = UntilKnown(metadata, runtime)
         fetch = FetchHandler(lookup, purgatory, runtime, trace, _fetch_limits(settings), turns)
         metadata.listen(
             lambda topic: None if metadata.has_topic(topic) else fetch.forget_topic(topic)
@@ -122,7 +125,7 @@ class KafkaApi:
             FetchRequest: fetch.handle,
             ListOffsetsRequest: ListOffsetsHandler(lookup, turns).handle,
             MetadataRequest: MetadataHandler(
-                metadata, settings.node_id, settings.cluster_id, first_use, runtime, turns
+                metadata, settings.node_id, settings.cluster_id, first_use, turns
             ).handle,
             FindCoordinatorRequest: FindCoordinatorHandler(metadata, offsets_topic, turns).handle,
             InitProducerIdRequest: InitProducerIdHandler(producer_ids).handle,
@@ -164,6 +167,8 @@ class KafkaApi:
         handler = self._handlers.get(type(request))
         if handler is None:
             raise BugFound(f"no handler for {type(request).__name__}")
+        if self._until_known.holds(request, listener):
+            return self._until_known.answer(handler, request, listener)
         return handler(request, listener)
 
 

@@ -2,11 +2,6 @@
 
 Endpoints are those of the request's listener. controller_id is the answering broker: clients send
 admin requests to it, and it forwards them.
-
-A broker that has started and has no update from a controller yet knows no brokers and no topics. It
-does not answer so: librdkafka forgets every broker that an answer leaves out, and after an empty
-one cannot reconnect (from 2.10 on, KIP-899). A client's request waits for a moment; then its
-connection is closed, and the client tries another broker.
 """
 
 from __future__ import annotations
@@ -23,9 +18,7 @@ from highwater_core.errors import ErrorCode
 from highwater_core.ids import NO_LEADER, Endpoint, NodeId
 from highwater_core.internal_topics import INTERNAL_TOPICS
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata
-from highwater_core.runtime import Runtime
 from highwater_wire.kafka.messages import (
-    HangUp,
     MetadataBroker,
     MetadataPartition,
     MetadataRequest,
@@ -44,9 +37,6 @@ def endpoint_for(broker: BrokerEndpoints, listener: str) -> Endpoint:
 
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-WAIT_TO_KNOW_MS = 500
-"""With a controller, the time from a broker's start to its first UpdateMetadata is seldom longer;
-clients wait longer for an answer."""
 
 
 class MetadataHandler:
@@ -58,20 +48,15 @@ class MetadataHandler:
         node_id: NodeId,
         cluster_id: str,
         first_use: TopicsOnFirstUse,
-        runtime: Runtime,
         turns: Turns,
     ) -> None:
-        self._is_known = runtime.event()
-        metadata.when_known(self._is_known.set)
         self._turns = turns
         self._metadata = metadata
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._first_use = first_use
 
-    async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse | HangUp:
-        if not await self._is_known.wait(WAIT_TO_KNOW_MS):
-            return HangUp("Metadata is asked for, and no controller has told of the cluster yet")
+    async def handle(self, request: MetadataRequest, listener: str) -> MetadataResponse:
         async with self._turns.alone(self._size(request)):
             names = self._metadata.topics() if request.topics is None else request.topics
             topics = await self._describe(dict.fromkeys(names))

@@ -37,6 +37,10 @@ class OffsetCommitHandler:
         items = request.partitions
         if listener not in CLIENT_LISTENERS:
             return _all(items, ErrorCode.INVALID_REQUEST)
+        refused = self._groups.unowned(request.group_id)
+        if refused is not ErrorCode.NONE:
+            # Before topics are looked at: a client looks for the coordinator upon this error alone.
+            return _all(items, refused)
         is_known = await self._turns.each(self._is_known, items)
         known = [item for item, known in zip(items, is_known, strict=True) if known]
         committed = iter(await self._groups.commit(request, known))

@@ -42,6 +42,7 @@ from highwater_wire.kafka.messages import (
     CONSUMER,
     LATEST_TIMESTAMP,
     FetchRequest,
+    HangUp,
     ListOffsetsRequest,
     ProduceRequest,
 )
@@ -350,7 +351,7 @@ class Oracle:
 
     def _replied(self, broker: int, request: Any, response: Any) -> None:
         """Take note of a broker's response to a client."""
-        if response is None:
+        if response is None or isinstance(response, HangUp):
             return
         self._replies.extend(self._generations.judgements(broker, request, response))
         if isinstance(request, ProduceRequest) and request.acks == _ALL_ISR:

@@ -130,9 +130,9 @@ class Asked:
 
 
 class ApiWorld:
-    """Broker 0's API."""
+    """Broker 0's API. It knows the cluster, and no topics of it, unless the test says otherwise."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, knows_the_cluster: bool = True, **settings: Any) -> None:
         self.kernel = Kernel()
         self.runtime = self.kernel.runtime("broker-0")
         self.scope = self.runtime.scope("requests")
@@ -178,6 +178,8 @@ class ApiWorld:
             self.groups,
             self.log_dirs,
         )
+        if knows_the_cluster:
+            self.cluster()
 
     def host(self, topic: str, partition: int = 0, **fields: Any) -> HostedPartition:
         key = TopicPartition(topic, partition)

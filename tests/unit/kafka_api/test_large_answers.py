@@ -56,7 +56,7 @@ class Asking:
         self.cache.listed.clear()
         self.turns = Turns(self.runtime)
         self.handler = MetadataHandler(
-            self.cache, NodeId(0), "cluster", cast(Any, None), self.runtime, self.turns
+            self.cache, NodeId(0), "cluster", cast(Any, None), self.turns
         )
         self.answered: list[tuple[str, int]] = []
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from highwater_broker.kafka_api.metadata import WAIT_TO_KNOW_MS
 from highwater_broker.metadata_cache import MetadataCache
 from highwater_core.ids import NodeId, TopicPartition
-from highwater_wire.kafka.messages import HangUp, MetadataRequest
+from highwater_wire.kafka.messages import MetadataRequest
 
 OLD_ID, NEW_ID = "aa" * 16, "bb" * 16
 
@@ -156,23 +155,6 @@ def test_a_partition_without_a_live_leader_says_so(
     assert (partition.error.name, partition.leader, partition.leader_epoch) == (error, told, 3)
     assert (partition.replicas, partition.isr) == ((0, 1, 2), (0, 1))
     assert partition.offline_replicas == tuple(broker for broker in range(3) if broker not in live)
-
-
-def test_who_asks_a_broker_that_knows_nothing_yet_is_answered_once_it_does(world: Any) -> None:
-    early = world.start(MetadataRequest(("t",)))
-    world.kernel.run_for(WAIT_TO_KNOW_MS - 1)
-    assert not early.is_done
-    world.cluster({"t": [0]})
-    world.kernel.run_for(0)
-    assert [topic.error.name for topic in early.answer.topics] == ["NONE"]
-    assert len(early.answer.brokers) == 3
-
-
-def test_who_asks_a_broker_that_goes_on_knowing_nothing_is_sent_away(world: Any) -> None:
-    for request in (MetadataRequest(("t",)), MetadataRequest(None)):
-        asked = world.start(request)
-        world.kernel.run_for(WAIT_TO_KNOW_MS)
-        assert isinstance(asked.answer, HangUp)
 
 
 def test_only_the_topics_that_brokers_keep_are_internal(world: Any) -> None:
