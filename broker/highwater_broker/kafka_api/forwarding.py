@@ -19,7 +19,7 @@ SILENT = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller said nothing ab
 
 
 class ControllerForwarding:
-    """Forwards each caller's request; the controller client retries within its timeout.
+    """Forwards each caller's request; the controller client retries within the call's timeout.
 
     Deviation: a request whose answer was lost is sent again. So a topic that it created may be
     answered with TOPIC_ALREADY_EXISTS, one that it expanded with INVALID_PARTITIONS, and one that
@@ -37,7 +37,8 @@ class ControllerForwarding:
         That is REQUEST_TIMED_OUT for an unknown outcome, NOT_CONTROLLER when it was not sent.
         """
         try:
-            response = await self._controller.call(request, response_type, deadline.remaining_ms())
+            timeout_ms = deadline.controller_timeout_ms()
+            response = await self._controller.call(request, response_type, timeout_ms)
         except CallFailed as failure:
             error = ErrorCode.REQUEST_TIMED_OUT if failure.sent else ErrorCode.NOT_CONTROLLER
             return Outcome(error, shortened(f"the controller did not answer: {failure}"))

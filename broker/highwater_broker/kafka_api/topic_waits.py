@@ -13,6 +13,8 @@ from highwater_core.ids import TopicPartition
 from highwater_core.runtime import Runtime
 
 WHOLE_TOPIC = -1
+CONTROLLER_ANSWERS_WITHIN_MS = 5_000
+"""The least time that the controller has to answer a request, whatever its client's timeout."""
 
 
 def topic_key(topic: str) -> TopicPartition:
@@ -21,16 +23,28 @@ def topic_key(topic: str) -> TopicPartition:
 
 
 class Deadline:
-    """The end of a request's timeout."""
+    """The end of a request's timeout.
+
+    A client whose timeout is short, or 0 and less, does not wait for the outcome: what it asked for
+    is done nevertheless. So the timeout bounds the waits for topics and leaders, and not the call
+    of the controller, which is asked before any wait.
+    Source: Kafka's ZkAdminManager carries out what has no time, and answers REQUEST_TIMED_OUT.
+    """
 
     def __init__(self, runtime: Runtime, timeout_ms: int, max_timeout_ms: int) -> None:
         """max_timeout_ms: the most, where the request has more."""
         self._runtime = runtime
+        self._max_timeout_ms = max_timeout_ms
         self._deadline_ms = runtime.now_ms() + min(max(timeout_ms, 0), max_timeout_ms)
 
     def remaining_ms(self) -> int:
         """Return the remaining milliseconds, at least 0."""
         return max(0, self._deadline_ms - self._runtime.now_ms())
+
+    def controller_timeout_ms(self) -> int:
+        """Return how long to wait for the controller's answer."""
+        least_ms = min(CONTROLLER_ANSWERS_WITHIN_MS, self._max_timeout_ms)
+        return max(self.remaining_ms(), least_ms)
 
 
 Deadlines = Callable[[int], Deadline]

@@ -44,11 +44,13 @@ class ScriptedController:
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        self.timeouts_ms: list[int] = []
         self.answer: Any = None
         self.on_call: Any = None
 
     async def call(self, request: Any, response_type: Any, timeout_ms: int) -> Any:
         self.requests.append(request)
+        self.timeouts_ms.append(timeout_ms)
         if self.on_call is not None:
             self.on_call()
         if isinstance(self.answer, CallFailed):
