@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -139,8 +140,12 @@ class _Reading:
 def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
     """Return how many bytes of the part can be read; None where there is other news.
 
-    That is: an error, or a role or log that changed during the fetch. A fetch for a single byte
-    gets 1, without a read. For a follower that is held back it is 0.
+    That is: an error, a role or log that changed during the fetch, or an offset in an older segment
+    than the last readable one: a read ends with its segment, so that waiting brings no more. A
+    fetch for a single byte gets 1, without a look at the log. For a follower that is held back it
+    is 0.
+    Source: Kafka's DelayedFetch counts positions, up to the partition's max_bytes. Whole batches
+    within max_bytes may come to less, and would never reach a min_bytes of that size.
     """
     for_follower = reader != CONSUMER
     partition = part.partition
@@ -152,13 +157,18 @@ def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
     log_end_offset = partition.log_end_offset
     if not partition.log_start_offset <= offset <= log_end_offset:
         return None
-    if offset >= (log_end_offset if for_follower else partition.high_watermark):
+    visible_end = log_end_offset if for_follower else partition.high_watermark
+    if offset >= visible_end:
         return 0
     if for_follower and partition.holds_back(reader):
         return 0
     if wanted == 1:
         return 1
-    return len(partition.read(offset, part.item.max_bytes, for_follower).records)
+    try:
+        size_bytes = partition.log.size_between(offset, visible_end)
+    except LogRefused:
+        return None  # the read has the error
+    return None if size_bytes is None else min(size_bytes, part.item.max_bytes)
 
 
 class FollowerFetch:

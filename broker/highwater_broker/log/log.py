@@ -261,6 +261,15 @@ class Log:
         except (OSError, StopIteration) as error:
             raise refused_by_disk(self.folder, error) from error
 
+    def size_between(self, start_offset: Offset, end_offset: Offset) -> int | None:
+        """Return the size of the batches between two offsets of the log, None across segments.
+
+        Raises:
+            LogRefused: KAFKA_STORAGE_ERROR.
+        """
+        with refusing(self.folder):
+            return self._segments.size_between(start_offset, end_offset)
+
     def next_with_records(self, offset: Offset, upper_bound_offset: Offset) -> Offset:
         """Return where a reader of records goes on: behind batches without any, if others follow.
 

@@ -45,6 +45,22 @@ class SegmentList(list[Segment]):
             last.rest()
         segment.keep_open()
 
+    def size_between(self, start_offset: int, end_offset: int) -> int | None:
+        """Return the size of the batches between two offsets that lie in one segment.
+
+        None where end_offset lies in a newer segment than start_offset; a segment's end belongs to
+        the one that follows it.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        segment = self.of(start_offset)
+        if segment is not self[-1]:
+            if end_offset >= segment.next_offset:
+                return None
+            self.keep_open(segment)
+        return segment.position_of(end_offset) - segment.locate(start_offset)[0]
+
     def next_with_records(self, offset: int, upper_bound_offset: int) -> int:
         """Return where the next batch with records begins, or the offset if that lies in one.
 

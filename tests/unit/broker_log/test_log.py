@@ -157,6 +157,29 @@ def test_a_read_returns_as_many_whole_batches_as_fit(ten: Log, tools: Any) -> No
     assert read(ten, 2, sizes[1] - 1, 4) == []
 
 
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_the_size_between_offsets_is_that_of_a_read_unless_its_segment_ends_first(
+    new_machine: Any, tools: Any, is_cold: bool
+) -> None:
+    machine = new_machine(LogConfig(segment_bytes=1500, index_interval_bytes=150))
+    log, _ = machine.open()
+    for number in range(60):
+        tools.append(log, *[bytes(number % 7)] * (number % 3 + 1))
+    end = log.log_end_offset
+    if is_cold:
+        log.close()
+        log, _ = machine.open(clean=True, recovery_point=end)
+    assert len(log.segments) > 3
+    for start in range(end):
+        segment = log.segments.of(start)
+        for upper in range(start + 1, end + 1, 5):
+            size_bytes = log.size_between(Offset(start), Offset(upper))
+            if segment is not log.segments[-1] and upper >= segment.next_offset:
+                assert size_bytes is None
+            else:
+                assert size_bytes == len(log.read(Offset(start), 1 << 20, Offset(upper)).records)
+
+
 @pytest.mark.parametrize("offset", [-1, 11])
 def test_a_read_outside_the_log_is_out_of_range(ten: Log, offset: int) -> None:
     with pytest.raises(LogRefused) as refused:

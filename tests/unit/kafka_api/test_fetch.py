@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,6 +153,58 @@ def test_min_bytes_count_over_all_partitions(world: Any) -> None:
     wanted = size_bytes(b"aaaa", b"bbbbbb")
     asked = world.start(consume(at("t", 0, 0), at("t", 1, 0), min_bytes=wanted))
     assert (asked.took_ms, sent(asked.answer)) == (0, [("NONE", b"aaaa"), ("NONE", b"bbbbbb")])
+
+
+def test_min_bytes_are_not_waited_for_in_an_older_segment(world: Any) -> None:
+    """A read ends with its segment: more records than those never come."""
+    partition = world.host("t")
+    partition.log.config = replace(partition.log.config, segment_bytes=3 * size_bytes(b"aaaa"))
+    partition.fill(*[b"aaaa"] * 7)
+    assert [each.next_offset for each in partition.log.segments] == [3, 6, 7]
+    wanted = 4 * size_bytes(b"aaaa")
+    for offset, readable in ((0, 3), (2, 1), (4, 2)):
+        asked = world.start(consume(at("t", 0, offset), min_bytes=wanted))
+        assert (asked.took_ms, sent(asked.answer)) == (0, [("NONE", b"aaaa" * readable)])
+    newest = world.start(consume(at("t", 0, 6), min_bytes=wanted))
+    world.kernel.run_for(500)
+    assert (newest.took_ms, sent(newest.answer)) == (500, [("NONE", b"aaaa")])
+
+
+@pytest.mark.parametrize("committed", [1, 2])
+def test_min_bytes_are_waited_for_in_an_older_segment_whose_end_is_not_committed(
+    world: Any, committed: int
+) -> None:
+    partition = world.host("t")
+    partition.log.config = replace(partition.log.config, segment_bytes=3 * size_bytes(b"aaaa"))
+    partition.fill(*[b"aaaa"] * 4, committed=False)
+    partition.commit(committed)
+    asked = world.start(consume(at("t", 0, 0), min_bytes=3 * size_bytes(b"aaaa")))
+    world.kernel.run_for(10)
+    assert not asked.is_done
+    partition.commit(3)
+    world.kernel.run_for(0)
+    assert (asked.took_ms, sent(asked.answer)) == (10, [("NONE", b"aaaa" * 3)])
+
+
+def test_min_bytes_are_reached_by_what_max_bytes_allows(world: Any) -> None:
+    """Whole batches come to less: one that does not fit counts with the part that would."""
+    world.host("t").fill(b"aaaa", b"aaaa")
+    most = 2 * size_bytes(b"aaaa") - 1
+    asked = world.start(consume(at("t", 0, 0, max_bytes=most), min_bytes=most))
+    assert (asked.took_ms, sent(asked.answer)) == (0, [("NONE", b"aaaa")])
+
+
+def test_a_follower_waits_for_min_bytes_up_to_the_logs_end(world: Any) -> None:
+    partition = world.host("t")
+    partition.fill(b"aaaa", committed=False)
+    request = replace(follow(at("t", 0, 0)), min_bytes=2 * size_bytes(b"aaaa"))
+    world.ask(request, "REPLICATION")  # its answer has the high watermark, so the next one waits
+    asked = world.start(request, "REPLICATION")
+    world.kernel.run_for(100)
+    assert not asked.is_done
+    partition.fill(b"aaaa", committed=False)
+    world.kernel.run_for(0)
+    assert sent(asked.answer) == [("NONE", b"aaaaaaaa")]
 
 
 @pytest.mark.parametrize("min_bytes", [0, -1])
