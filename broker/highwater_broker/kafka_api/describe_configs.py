@@ -149,12 +149,12 @@ def _entry(
 
 
 def _merged(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
-    """Return each resource once, with all its requested names."""
+    """Return each resource once, with all its requested names; None or none means all."""
     names: dict[tuple[int, str], dict[str, None] | None] = {}
     for resource in resources:
         key = resource.resource_type, resource.resource_name
         earlier = names.setdefault(key, {})
-        if resource.names is None:
+        if not resource.names:
             names[key] = None
         elif earlier is not None:
             earlier |= dict.fromkeys(resource.names)

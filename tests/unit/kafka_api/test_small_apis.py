@@ -105,6 +105,18 @@ def test_a_topics_own_configurations_stand_over_the_defaults(world: Any) -> None
     assert all(entry.synonyms == () for entry in described.entries)
 
 
+@pytest.mark.parametrize("resource", [(2, "t"), (4, "0")])
+def test_no_names_mean_all_configurations_as_a_missing_list_does(
+    world: Any, resource: tuple[int, str]
+) -> None:
+    world.cluster({"t": [1]})
+    (everything,) = world.ask(describe(*resource)).resources
+    assert everything.entries
+    assert world.ask(describe(*resource, ())).resources == (everything,)
+    named, unnamed = (ConfigResource(*resource, names) for names in (("segment.ms",), ()))
+    assert world.ask(DescribeConfigsRequest((named, unnamed))).resources == (everything,)
+
+
 def test_a_value_is_listed_with_its_synonyms(world: Any) -> None:
     world.cluster({"t": [1]})
     world.configs.topics = {"t": {"retention.ms": "1"}}
