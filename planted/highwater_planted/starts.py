@@ -68,7 +68,7 @@ def _begin_without_names(self: OffsetCheckpoint, files: FileSystem, name: str) -
 
 
 async def _sync_no_names(self: Log) -> None:
-    for segment in self._segments[:]:
+    for segment in self.segments[:]:
         if not segment.is_synced() and not self._is_closed:
             await segment.sync()
     if not self._is_closed:

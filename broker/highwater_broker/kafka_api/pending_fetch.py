@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from highwater_broker.log.record_batch import LogRefused
 from highwater_broker.partition import Partition
 from highwater_core.errors import ErrorCode
 from highwater_core.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -165,8 +164,8 @@ def _readable_bytes(part: Part, wanted: int, reader: NodeId) -> int | None:
     if wanted == 1:
         return 1
     try:
-        size_bytes = partition.log.size_between(offset, visible_end)
-    except LogRefused:
+        size_bytes = partition.log.segments.size_between(offset, visible_end)
+    except OSError:
         return None  # the read has the error
     return None if size_bytes is None else min(size_bytes, part.item.max_bytes)
 

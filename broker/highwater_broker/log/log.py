@@ -55,12 +55,12 @@ class Log:
         """
         log = cls(recovery.files, recovery.folder, recovery.config)
         log.epoch_cache = recovery.carry_out(log._epoch_file)
-        log._segments += recovery.segments
+        log.segments += recovery.segments
         log.producers.open(recovery.segments, recovery.recovery_point)
         recovery.repairs += log.producers.problems
         report = recovery.report()
         log.log_end_offset = report.log_end_offset
-        log.log_start_offset = Offset(max(recovery.log_start_offset, log._segments[0].base_offset))
+        log.log_start_offset = Offset(max(recovery.log_start_offset, log.segments[0].base_offset))
         log.recovery_point = Offset(
             max(log.log_start_offset, min(recovery.recovery_point, log.log_end_offset))
         )
@@ -77,29 +77,20 @@ class Log:
         """All records below it are on the disk, and the epoch file."""
         self.epoch_cache = EpochCache()
         self.producers = LogProducers(files, folder)
+        self.segments = SegmentList(files, folder)
         self._files = files
         self._epoch_file = EpochFile(files, folder)
-        self._segments = SegmentList(files, folder)
         self._retired = RetiredSegments()
-        self._truncations = 0
+        self.truncation_count = 0
+        """The number of its truncations and new beginnings."""
         self._name_changes = 1
         self._synced_name_changes = 0
         self._sync_failed = False
         self._is_closed = False
 
     @property
-    def segments(self) -> SegmentList:
-        """Its segments, for compaction."""
-        return self._segments
-
-    @property
-    def truncation_count(self) -> int:
-        """The number of its truncations and new beginnings."""
-        return self._truncations
-
-    @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        return sum(segment.size_bytes for segment in self.segments)
 
     # ------------------------------------------------------------ appending
 
@@ -126,7 +117,7 @@ class Log:
             raise LogRefused(ErrorCode.RECORD_LIST_TOO_LARGE, "there are no such offsets")
         part = AppendPart(base_offset, self.epoch_cache.assign(leader_epoch, base_offset))
         if header.has_producer_id:
-            there = self.producers.find_repeated(header, self._segments)
+            there = self.producers.find_repeated(header, self.segments)
             if there is not None:
                 return there
             part.sequenced.append(header._replace(base_offset=base_offset))
@@ -175,13 +166,13 @@ class Log:
 
     def _append(self, part: AppendPart, buffers: Sequence[Buffer], now_ms: int) -> None:
         """Write and note the batches, all or none."""
-        segment = self._segments[-1]
+        segment = self.segments[-1]
         cache = part.epochs
         try:
             if part.sequenced:
-                self.producers.make_current(self._segments)
-            if must_roll(self.config, segment, len(self._segments), part, now_ms):
-                self.producers.add_snapshot(self.log_end_offset, self._segments)
+                self.producers.make_current(self.segments)
+            if must_roll(self.config, segment, len(self.segments), part, now_ms):
+                self.producers.add_snapshot(self.log_end_offset, self.segments)
                 segment = self._roll(self.log_end_offset)
             if cache is not self.epoch_cache or self._epoch_file.is_stale:
                 self._epoch_file.store(cache)
@@ -202,10 +193,10 @@ class Log:
 
     def _roll(self, base_offset: Offset) -> Segment:
         segment = self._new_segment(base_offset)
-        self._segments[-1].seal()
-        self._segments.append(segment)
-        if len(self._segments) > UNSYNCED_OPEN + 1:
-            self._segments[-UNSYNCED_OPEN - 2].rest()
+        self.segments[-1].seal()
+        self.segments.append(segment)
+        if len(self.segments) > UNSYNCED_OPEN + 1:
+            self.segments[-UNSYNCED_OPEN - 2].rest()
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
@@ -243,11 +234,11 @@ class Log:
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             what = f"{start_offset} not in [{self.log_start_offset}, {self.log_end_offset}]"
             raise LogRefused(ErrorCode.OFFSET_OUT_OF_RANGE, what)
-        segment = self._segments[-1]
+        segment = self.segments[-1]
         try:
             if start_offset < segment.base_offset:
-                segment = self._segments.of(start_offset)
-                self._segments.keep_open(segment)
+                segment = self.segments.of(start_offset)
+                self.segments.keep_open(segment)
             start, base_offset = segment.locate(start_offset)
             end = segment.position_of(upper_bound_offset)
             if end - start > max_bytes:
@@ -261,15 +252,6 @@ class Log:
         except (OSError, StopIteration) as error:
             raise refused_by_disk(self.folder, error) from error
 
-    def size_between(self, start_offset: Offset, end_offset: Offset) -> int | None:
-        """Return the size of the batches between two offsets of the log, None across segments.
-
-        Raises:
-            LogRefused: KAFKA_STORAGE_ERROR.
-        """
-        with refusing(self.folder):
-            return self._segments.size_between(start_offset, end_offset)
-
     def next_with_records(self, offset: Offset, upper_bound_offset: Offset) -> Offset:
         """Return where a reader of records goes on: behind batches without any, if others follow.
 
@@ -277,7 +259,7 @@ class Log:
             LogRefused: as `read`.
         """
         with refusing(self.folder):
-            return Offset(self._segments.next_with_records(offset, upper_bound_offset))
+            return Offset(self.segments.next_with_records(offset, upper_bound_offset))
 
     def look_up_timestamp(self, timestamp: int) -> Steps[FoundOffset | None]:
         """Return the first record that is not older than the timestamp (ms), or None.
@@ -288,11 +270,11 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
         while True:
-            segments, start_offset = tuple(self._segments), self.log_start_offset
+            segments, start_offset = tuple(self.segments), self.log_start_offset
             try:
                 return (yield from look_up_timestamp(segments, timestamp, start_offset))
             except SegmentGone as gone:  # retention or compaction was quicker: look again
-                if self._is_closed or set(segments) <= set(self._segments):
+                if self._is_closed or set(segments) <= set(self.segments):
                     raise refused_by_disk(self.folder, gone) from gone
             except OSError as error:
                 raise refused_by_disk(self.folder, error) from error
@@ -317,17 +299,17 @@ class Log:
         if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        self._truncations += 1
+        self.truncation_count += 1
         self._name_changes += 1
         try:
             self.producers.cut(offset)
-            self._segments.remove_replaced()
-            remove_newest(self._segments, down_to=self._segments.count_from(offset))
-            self._segments[-1].truncate_to(offset)
+            self.segments.remove_replaced()
+            remove_newest(self.segments, down_to=self.segments.count_from(offset))
+            self.segments[-1].truncate_to(offset)
         except OSError as error:
             raise refused_by_disk(self.folder, error) from error
         finally:
-            self.log_end_offset = Offset(self._segments[-1].next_offset)
+            self.log_end_offset = Offset(self.segments[-1].next_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._set_epochs(self.epoch_cache.truncate_from_end(self.log_end_offset))
@@ -340,17 +322,17 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is as it was, or empty with old files left.
         """
         with refusing(self.folder):
-            self._segments.remove_replaced()
-            held = [*self._retired.take_all(), *self._segments]
+            self.segments.remove_replaced()
+            held = [*self._retired.take_all(), *self.segments]
             start = next((each for each in held if each.base_offset == offset), None)
             if start is None:
                 start = self._new_segment(offset)
             self.producers.cut(-1)
             start.truncate_to(offset)
-        self._truncations += 1
+        self.truncation_count += 1
         self._name_changes += 1
         removed = [segment for segment in held if segment is not start]
-        self._segments[:] = [start]
+        self.segments[:] = [start]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
         with refusing(self.folder):
@@ -367,10 +349,10 @@ class Log:
         check(offset >= self.log_end_offset, "a log does not start over below its end")
         with refusing(self.folder):
             self.producers.cut(-1)
-            if self._segments[-1].base_offset != offset:
+            if self.segments[-1].base_offset != offset:
                 self._roll(offset)
-        self._retired.take_below(offset, self._segments)
-        self._truncations += 1
+        self._retired.take_below(offset, self.segments)
+        self.truncation_count += 1
         self._name_changes += 1
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._set_epochs(EpochCache())
@@ -380,9 +362,9 @@ class Log:
 
         now_ms is wall clock time, as records' timestamps are. It raises as advance_log_start does.
         """
-        count = count_deletable(self.config, self._segments, now_ms, high_watermark)
+        count = count_deletable(self.config, self.segments, now_ms, high_watermark)
         if count:
-            self._begin_at(Offset(self._segments[count - 1].next_offset))
+            self._begin_at(Offset(self.segments[count - 1].next_offset))
         return count
 
     def advance_log_start(self, offset: Offset) -> bool:
@@ -402,14 +384,14 @@ class Log:
     def _begin_at(self, offset: Offset) -> None:
         """Let the log begin there; at its end it goes on in a new segment."""
         try:
-            if offset == self.log_end_offset and self._segments[-1].size_bytes:
-                self.producers.add_snapshot(offset, self._segments)
+            if offset == self.log_end_offset and self.segments[-1].size_bytes:
+                self.producers.add_snapshot(offset, self.segments)
                 with refusing(self.folder):
                     self._roll(offset)
         finally:
             self.log_start_offset = offset
             self.recovery_point = max(self.recovery_point, offset)
-            self._retired.take_below(offset, self._segments)
+            self._retired.take_below(offset, self.segments)
             self._set_epochs(self.epoch_cache.truncate_from_start(offset))
 
     def remove_retired(self, durable_start: Offset, max_segments: int = sys.maxsize) -> int:
@@ -421,7 +403,7 @@ class Log:
         with refusing(self.folder):
             removed = self._retired.remove_below(durable_start, max_segments)
             if removed:
-                self.producers.remove_below(self._segments[0].base_offset)
+                self.producers.remove_below(self.segments[0].base_offset)
         self._name_changes += removed
         return removed
 
@@ -436,26 +418,26 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; after a failed sync always, since the disk's contents
                 are unknown from then on.
         """
-        end_offset, truncations = self.log_end_offset, self._truncations
+        end_offset, truncations = self.log_end_offset, self.truncation_count
         if self._sync_failed:
             raise LogRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.folder}: a sync had failed")
         if not self._is_closed:
-            self.producers.add_snapshot_if_due(end_offset, self._segments)
+            self.producers.add_snapshot_if_due(end_offset, self.segments)
         try:
             await self._sync()
         except OSError as error:
             if not self._is_closed:
                 self._sync_failed |= isinstance(error, SyncFailed)
                 raise refused_by_disk(self.folder, error) from error
-        if not (self._is_closed or self._sync_failed) and truncations == self._truncations:
+        if not (self._is_closed or self._sync_failed) and truncations == self.truncation_count:
             self.recovery_point = max(self.recovery_point, end_offset)
         return self.recovery_point
 
     async def _sync(self) -> None:
-        for segment in self._segments[:]:
+        for segment in self.segments[:]:
             if not segment.is_synced() and not self._is_closed:
                 await segment.sync()
-                if self._segments[-1:] != [segment]:
+                if self.segments[-1:] != [segment]:
                     segment.rest()
         await self.producers.sync()
         if not self._is_closed and await self._epoch_file.sync(self.epoch_cache):
@@ -475,7 +457,7 @@ class Log:
             LogRefused: KAFKA_STORAGE_ERROR; the log is closed.
         """
         if not self._is_closed and self.log_end_offset > self.log_start_offset:
-            self.producers.write_snapshot(self.log_end_offset, self._segments)
+            self.producers.write_snapshot(self.log_end_offset, self.segments)
         with refusing(self.folder):
             for segment in self._end():
                 segment.close()
@@ -489,7 +471,7 @@ class Log:
         self._is_closed = True
         self._retired.take_all()
         self.producers.let_go()
-        return self._segments.take_all()
+        return self.segments.take_all()
 
     def delete(self) -> None:
         """Close the log and remove its folder.

@@ -88,12 +88,7 @@ def soak(
         without=tuple(without or ()),
         one_cluster=one_cluster,
     )
-    wanted_ms = duration_ms(lasting)
-    if not wanted_ms:
-        raise HarnessError("a soak takes time: --for 0 runs nothing")
-    if not isfinite(keep_gib):
-        raise HarnessError(f"--keep-gib {keep_gib}: a number of GiB is meant")
-    limits = Limits(wanted_ms / 1_000, until_failure, again, round(keep_gib * GIB))
+    limits = Limits(_seconds(lasting), until_failure, again, _bytes(keep_gib))
     if Path(name).name != name or name in (".", ".."):
         raise HarnessError(f"--name {name!r}: the name of a folder in {ROOT} is meant")
     folder = SoakFolder(ROOT / (name or f"soak-{seed}"))
@@ -106,6 +101,19 @@ def soak(
     else:
         _print_result(folder, soaked, outcome)
     raise typer.Exit(EXIT_CODES[outcome])
+
+
+def _seconds(lasting: str) -> float:
+    wanted_ms = duration_ms(lasting)
+    if not wanted_ms:
+        raise HarnessError("a soak takes time: --for 0 runs nothing")
+    return wanted_ms / 1_000
+
+
+def _bytes(keep_gib: float) -> int:
+    if not isfinite(keep_gib):
+        raise HarnessError(f"--keep-gib {keep_gib}: a number of GiB is meant")
+    return round(keep_gib * GIB)
 
 
 def _run(

@@ -288,7 +288,7 @@ def test_a_segment_whose_removal_is_refused_at_its_log_goes_on_without_its_index
     machine = new_machine(SMALL)
     log = filled(machine, tools)
     assert flush_refusal(machine, log) is None
-    files, newest = machine.files, log._segments[-1]
+    files, newest = machine.files, log.segments[-1]
     remove = files.remove
 
     def refuse(path: str) -> None:
@@ -299,7 +299,7 @@ def test_a_segment_whose_removal_is_refused_at_its_log_goes_on_without_its_index
     with monkeypatch.context() as patched:
         patched.setattr(files, "remove", refuse)
         assert refusal(lambda: log.truncate_to(Offset(1))) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log._segments[-1] is newest
+    assert log.segments[-1] is newest
     tools.append(log, b"x", epoch=1)
     assert flush_refusal(machine, log) is None
     assert is_true(machine, tools, log)

@@ -173,7 +173,7 @@ def test_the_size_between_offsets_is_that_of_a_read_unless_its_segment_ends_firs
     for start in range(end):
         segment = log.segments.of(start)
         for upper in range(start + 1, end + 1, 5):
-            size_bytes = log.size_between(Offset(start), Offset(upper))
+            size_bytes = log.segments.size_between(start, upper)
             if segment is not log.segments[-1] and upper >= segment.next_offset:
                 assert size_bytes is None
             else:

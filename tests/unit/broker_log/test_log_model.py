@@ -80,7 +80,7 @@ class Model:
         """Return a producer's id, epoch and next sequence: one of three, or none."""
         if number % 4 == 0:
             return NO_PRODUCER
-        self.log.producers.make_current(self.log._segments)
+        self.log.producers.make_current(self.log.segments)
         known = self.log.producers.known(number % 4)
         return number % 4, 0, sequence_after(known[-1].last_sequence, 1) if known else number
 
@@ -100,7 +100,7 @@ class Model:
 
         It may know others where a power loss has undone a truncation below its start.
         """
-        self.log.producers.make_current(self.log._segments)
+        self.log.producers.make_current(self.log.segments)
         for producer_id in (1, 2, 3):
             known, expected = self.log.producers.known(producer_id), self.known(producer_id)
             in_log = [batch for batch in expected if batch.last_offset >= self.start]

@@ -91,7 +91,7 @@ def test_a_segment_that_is_not_on_the_disk_yet_stays_open(tmp_path: Path, tools:
     log, _ = open_log(files, "t-0", config, clean_shutdown=False, recovery_point=Offset(0))
     for _ in range(UNSYNCED_OPEN + 1):
         tools.append(log, b"x")
-    assert len(log._segments) == open_files_below(tmp_path) == UNSYNCED_OPEN + 1
+    assert len(log.segments) == open_files_below(tmp_path) == UNSYNCED_OPEN + 1
     log.close()
     files.close()
 
@@ -105,7 +105,7 @@ def test_a_segment_that_is_on_the_disk_when_it_is_full_stays_open_no_longer(
     for _ in range(8):
         tools.append(log, b"x")
         asyncio.run(log.flush())
-    assert (len(log._segments), open_files_below(tmp_path)) == (8, 1)
+    assert (len(log.segments), open_files_below(tmp_path)) == (8, 1)
     log.close()
     files.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from highwater_broker.kafka_api.fetch import MAX_WATCHED_PARTITIONS
-from highwater_broker.log.log import Log
+from highwater_broker.log.segment_list import SegmentList
 from highwater_core.ids import Offset
 from highwater_core.ports import CallFailed
 from highwater_wire.kafka.messages import (
@@ -39,23 +39,23 @@ def test_no_fetch_waits_longer_than_the_setting_allows(world: Any) -> None:
 def test_only_a_partition_that_changed_is_looked_at_again(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at: list[Log] = []
-    size_between = Log.size_between
+    looked_at: list[int] = []
+    size_between = SegmentList.size_between
 
-    def look(log: Log, start_offset: Offset, end_offset: Offset) -> int | None:
-        looked_at.append(log)
-        return size_between(log, start_offset, end_offset)
+    def look(segments: SegmentList, start_offset: int, end_offset: int) -> int | None:
+        looked_at.append(id(segments))
+        return size_between(segments, start_offset, end_offset)
 
-    monkeypatch.setattr(Log, "size_between", look)
+    monkeypatch.setattr(SegmentList, "size_between", look)
     hosted = [world.host("t", number) for number in range(50)]
     for one in hosted:
         one.fill(b"x")
     wanted = size_bytes(*[b"x"] * 50, b"y", b"z" * 9)
     asked = world.start(fetch(*range(50), min_bytes=wanted))
-    assert {one.log for one in hosted} == set(looked_at)
+    assert {id(one.log.segments) for one in hosted} == set(looked_at)
     looked_at.clear()
     hosted[7].fill(b"y", committed=False)
-    assert looked_at == [hosted[7].log]
+    assert looked_at == [id(hosted[7].log.segments)]
     hosted[7].commit(2)
     hosted[8].fill(b"z" * 9)
     world.kernel.run_for(0)

@@ -523,7 +523,7 @@ def checkpointed_as_read(bench: Bench) -> object:
 
 def outcome_of_a_flush(bench: Bench) -> object:
     log = bench.lead().log
-    return bench.do(log.flush()), log._segments[-1].is_synced()
+    return bench.do(log.flush()), log.segments[-1].is_synced()
 
 
 def log_end_after_the_last_batch_was_torn(bench: Bench) -> object:
