@@ -45,6 +45,8 @@ from highwater_wire.kafka.record_batch import (
 _CRAWLERS, _IDLERS = 30, 300
 _MIB = 1 << 20
 _LATEST = 2**63 - 1
+_WRITTEN_MS = time.time_ns() // 1_000_000
+"""Retention would let go of older records while a deed lasts."""
 _GZIP = 1
 _KEYS_MAX = 150_000
 """A compacted topic takes so many compressed records in a batch."""
@@ -208,7 +210,7 @@ def produce_many_keys(target: Target, rng: random.Random) -> None:
 @functools.cache
 def _many_keys(count: int) -> bytes:
     """Return a gzip batch of so many records with a key, of about one byte each."""
-    batch = build_batch([(b"", None, 1_700_000_000_000)] * count)
+    batch = build_batch([(b"", None, _WRITTEN_MS)] * count)
     header = parse_header(batch)._replace(attributes=_GZIP)
     return encode_batch(header, packed(_GZIP, batch[HEADER_BYTES:]))
 
@@ -239,7 +241,7 @@ def _batch(*, timestamp_ms: int, values: int = 1) -> bytes:
 def _forged(records: bytes, count: int) -> bytes:
     """Return a gzip batch that claims so many records, with a right CRC."""
     builder = MemoryRecordsBuilder(magic=2, compression_type=1, batch_size=_MIB)
-    builder.append(timestamp=1_700_000_000_000, key=None, value=records)
+    builder.append(timestamp=_WRITTEN_MS, key=None, value=records)
     builder.close()
     batch = bytearray(builder.buffer())
     struct.pack_into(">i", batch, 23, count - 1)
@@ -262,7 +264,7 @@ def _produce(target: Target, rng: random.Random, *batches: bytes) -> None:
 
 def send_several_batches(target: Target, rng: random.Random) -> None:
     """Several batches for one partition: in one entry, and in several."""
-    batch = _batch(timestamp_ms=1_700_000_000_000)
+    batch = _batch(timestamp_ms=_WRITTEN_MS)
     _produce(target, rng, batch * rng.choice((2, 4)))
     _produce(target, rng, *[batch] * rng.choice((2, 50)))
 
@@ -283,7 +285,7 @@ def send_forged_times(target: Target, rng: random.Random) -> None:
         ListOffsetsRequest(
             NodeId(CONSUMER), (ListOffsetsPartition(target.topic, partition, timestamp),)
         )
-        for timestamp in (_LATEST, 2**62 - 1, 0, 1_700_000_000_001)
+        for timestamp in (_LATEST, 2**62 - 1, 0, _WRITTEN_MS + 1)
     ]
     with target.leader_of(partition, rng) as client:
         client.ask(asked * 16)

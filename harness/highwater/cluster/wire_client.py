@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from itertools import count
 from types import TracebackType
@@ -178,11 +179,15 @@ def frame_of(request: KafkaRequest, version: int | None = None, correlation_id: 
     return b"".join(_bytes(piece) for piece in pieces)
 
 
-def record_batch(values: Sequence[bytes], *, timestamp_ms: int = 1_700_000_000_000) -> bytes:
-    """Return one uncompressed v2 record batch with these values and no keys."""
+def record_batch(values: Sequence[bytes], *, timestamp_ms: int | None = None) -> bytes:
+    """Return one uncompressed v2 record batch with these values and no keys.
+
+    timestamp_ms: of the records; default: now. Retention lets go of old ones within seconds.
+    """
+    at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
     builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 30)
     for value in values:
-        builder.append(timestamp=timestamp_ms, key=None, value=value)
+        builder.append(timestamp=at_ms, key=None, value=value)
     builder.close()
     return bytes(builder.buffer())
 
