@@ -50,7 +50,7 @@ from highwater_core.ids import (
 )
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.messages import BrokerEndpoints, PartitionMetadata, UpdateMetadataRequest
-from highwater_core.ports import DiskSpace
+from highwater_core.ports import CallFailed, DiskSpace
 from highwater_simulator.files import Disk, SimulatedFileSystem
 from highwater_simulator.rng import SeededRng
 from highwater_wire.kafka.messages import HangUp, MetadataRequest, ProduceRequest
@@ -75,6 +75,13 @@ class OnePartition:
 
     async def learn(self) -> int:
         return self.count
+
+
+class NoController:
+    """What a broker knows of the controller while none is elected."""
+
+    async def call(self, request: Any, response_type: Any, timeout_ms: int) -> Any:
+        raise CallFailed("no controller is elected", sent=False)
 
 
 class TwoFolders:
@@ -170,7 +177,7 @@ class Broker:
             cast(Any, self._hosted),
             self._metadata,
             purgatory,
-            cast(Any, None),
+            NoController(),
             cast(Any, None),
             Counted(),
             cast(Any, OnePartition()),

@@ -3,7 +3,7 @@
 CLIENT and EXTERNAL alone serve Produce, consumers' Fetch and requests that change the cluster
 (topics, partitions, elections, reassignments, configurations). REPLICATION alone serves followers'
 Fetch, so that a cut of one plane does not cut the other. All listeners serve the other requests.
-Clients' requests are held back until the broker knows the cluster (until_known).
+What the broker cannot answer before it knows the cluster is held back (until_known).
 """
 
 from __future__ import annotations

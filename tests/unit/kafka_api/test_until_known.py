@@ -8,7 +8,7 @@ import pytest
 
 from highwater_broker.kafka_api.until_known import WAIT_TO_KNOW_MS
 from highwater_core.errors import ErrorCode
-from highwater_core.ids import NodeId, Offset
+from highwater_core.ids import LeaderEpoch, NodeId, Offset
 from highwater_wire.kafka.committed_messages import (
     GroupToFetch,
     OffsetCommitRequest,
@@ -21,21 +21,20 @@ from highwater_wire.kafka.config_messages import (
     DescribeConfigsRequest,
 )
 from highwater_wire.kafka.group_messages import HeartbeatRequest, ListGroupsRequest
+from highwater_wire.kafka.log_dir_messages import DescribeLogDirsRequest
 from highwater_wire.kafka.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
+    EpochPartition,
     FetchPartition,
     FetchRequest,
-    FindCoordinatorRequest,
     HangUp,
     ListOffsetsPartition,
     ListOffsetsRequest,
     MetadataRequest,
+    OffsetForLeaderEpochRequest,
     ProducePartition,
     ProduceRequest,
-    TopicToCreate,
 )
 from tests.support.hosted import batch
 
@@ -48,16 +47,12 @@ HELD_BACK = (
     MetadataRequest(("t",)),
     MetadataRequest(None),
     ListOffsetsRequest(CONSUMER, (ListOffsetsPartition("t", 0, -1),), 5),
-    FetchRequest(CONSUMER, 0, 1, 100, (FetchPartition("t", 0, Offset(0), 100),)),
-    FindCoordinatorRequest(("g",)),
-    COMMIT,
-    OffsetFetchRequest((GroupToFetch("g", None),)),
-    HeartbeatRequest("g", 1, "m"),
+    OffsetForLeaderEpochRequest(CONSUMER, (EpochPartition("t", 0, LeaderEpoch(1)),)),
     ListGroupsRequest(),
-    CreateTopicsRequest((TopicToCreate("n", 1, 1),), 1_000, False),
-    DeleteTopicsRequest(("t",), 1_000),
     DescribeConfigsRequest((CONFIGS,)),
+    DescribeLogDirsRequest(None),
 )
+NOT_HERE = ErrorCode.NOT_COORDINATOR
 
 
 @pytest.fixture
@@ -75,7 +70,6 @@ def test_a_broker_that_goes_on_knowing_nothing_hangs_up(
     assert not asked.is_done
     started.kernel.run_for(1)
     assert isinstance(asked.answer, HangUp)
-    assert not started.controller.requests
 
 
 def test_a_request_is_answered_as_soon_as_the_broker_knows_the_cluster(started: ApiWorld) -> None:
@@ -101,6 +95,20 @@ def test_records_are_refused_at_once_and_for_certain(started: ApiWorld) -> None:
     assert asked.answer.partitions[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_consumer_is_told_at_once_that_its_partition_is_not_here(started: ApiWorld) -> None:
+    fetch = FetchRequest(CONSUMER, 0, 1, 100, (FetchPartition("t", 0, Offset(0), 100),))
+    asked = started.start(fetch)
+    assert asked.answer.partitions[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_members_of_groups_are_told_at_once_to_look_for_the_coordinator(started: ApiWorld) -> None:
+    started.groups_log.refusals = {"g": NOT_HERE}  # as before the broker's first leadership
+    assert started.start(HeartbeatRequest("g", 1, "m")).answer.error is NOT_HERE
+    assert started.start(COMMIT).answer.partitions[0].error is NOT_HERE
+    fetched = started.start(OffsetFetchRequest((GroupToFetch("g", None),))).answer
+    assert fetched.groups[0].error is NOT_HERE
+
+
 def test_api_versions_are_told_at_once(started: ApiWorld) -> None:
     assert isinstance(started.start(ApiVersionsRequest()).answer, ApiVersionsResponse)
 
@@ -114,7 +122,7 @@ def test_followers_are_answered_while_a_cluster_starts(started: ApiWorld) -> Non
 
 def test_a_commit_of_a_group_of_another_broker_says_so_also_of_unknown_topics(world: Any) -> None:
     """A client looks for the coordinator upon no other error."""
-    world.groups_log.refusals = {"g": ErrorCode.NOT_COORDINATOR}
+    world.groups_log.refusals = {"g": NOT_HERE}
     committed = world.ask(COMMIT).partitions
     assert [each.error.name for each in committed] == ["NOT_COORDINATOR"]
     world.groups_log.refusals = {}
