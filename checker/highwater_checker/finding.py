@@ -69,7 +69,7 @@ class Finding:
         where += [f"broker {self.broker}"] if self.broker >= 0 else []
         where += [self.operation] if self.operation else []
         rows = ", ".join(map(str, self.rows))
-        cause = f": row {rows} ({', '.join(self.ids)}): {self.cause}" if rows else ""
+        cause = f": row {rows} ({', '.join(self.ids)}): {self.cause}" if self.cause else ""
         return f"{self.invariant}: {', '.join(where)}{': ' if where else ''}{self.message}{cause}"
 
 

@@ -138,8 +138,8 @@ class Counted:
 class AtOnce(HostedPartition):
     """A partition whose records are committed as they are appended."""
 
-    def append(self, records: Any, acks: int, now_ms: int) -> AppendOutcome:
-        outcome = super().append(records, acks, now_ms)
+    def append(self, records: Any, acks: int, now_ms: int, look: Any = None) -> AppendOutcome:
+        outcome = super().append(records, acks, now_ms, look)
         self.commit(self.log_end_offset)
         return outcome
 
