@@ -88,10 +88,12 @@ def _strings(tree: ast.Module) -> set[str]:
 
 
 def _checks_in(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of the module's checks: its CHECK, and those in its results."""
+    """Yield the names of the module's checks: its CHECK..., and those in its results."""
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name(id="CHECK")], value=ast.Constant(value=str(name))):
+            case ast.Assign(
+                targets=[ast.Name(id=constant)], value=ast.Constant(value=str(name))
+            ) if constant.startswith("CHECK"):
                 yield name
             case ast.Call(
                 func=ast.Name(id="CheckResult"), args=[ast.Constant(value=str(name)), *_]

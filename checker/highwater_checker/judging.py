@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from highwater_checker.changed_files import watched_is_founded, without_unfounded
 from highwater_checker.contents import with_neighbours
 from highwater_checker.finding import CheckResult, Finding
 from highwater_checker.history import POLL, HistoryEvent, OperationType
@@ -36,6 +37,7 @@ from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.invariants.replica_equality import CHECK as REPLICA_EQUALITY
 from highwater_checker.invariants.replica_equality import (
+    CHECK_OF_HIGH_WATERMARKS,
     check_high_watermarks_are_held,
     check_replica_equality,
 )
@@ -68,6 +70,9 @@ from highwater_core.config import Preset
 from highwater_core.events import EventKind
 from highwater_core.ids import TopicPartition
 
+SEGMENTS_DECODE = "segments decode"
+OF_LOGS = frozenset({SEGMENTS_DECODE, REPLICA_EQUALITY, CHECK_OF_HIGH_WATERMARKS})
+"""The checks that look at replicas' logs and the final look alone."""
 ABOUT_RECORDS = frozenset(
     {
         "I1", "I4", "I9", "I11", "I20", "I22",
@@ -96,10 +101,14 @@ def judge_evidence(evidence: Evidence) -> Verdict:
     """
     found = with_neighbours([*_checks(evidence), *_checks_of_reads(evidence)], evidence.logs.all())
     found = [_without_excused(each, evidence) for each in found]
+    found = [
+        without_unfounded(each, evidence.changed, is_of_logs=each.check in OF_LOGS)
+        for each in found
+    ]
     presets = _presets_of(evidence)
     if presets:
         found = name_findings(found, evidence.traces, presets, evidence.end_wall_ns)
-    if evidence.watched is not None:
+    if evidence.watched is not None and watched_is_founded(evidence.changed):
         found.append(evidence.watched)
     checks = without_idle_checks(found, _reasons_to_be_idle(evidence))
     idle = [each.check for each in found if each not in checks]
@@ -131,7 +140,7 @@ def _is_replicated(evidence: Evidence) -> bool:
 def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     logs, traces, promised = evidence.logs.all(), evidence.traces, evidence.promised
     yield CheckResult(
-        "segments decode",
+        SEGMENTS_DECODE,
         len(logs) + len(evidence.logs.damage),
         evidence.logs.damage,
         unread=evidence.unread,

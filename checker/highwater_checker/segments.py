@@ -143,6 +143,8 @@ class ReplicaLog:
 def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...]:
     """Return all batches in a partition's folder, in the order of its segments.
 
+    Names that begin with a dot are no segments', but a Mac's beside them.
+
     is_compacted: whether its topic is, see batches_in.
 
     Raises:
@@ -153,7 +155,7 @@ def read_batches(folder: Path, *, is_compacted: bool = True) -> tuple[Batch, ...
     found = (
         (text_of(path.name), read_whole(path))
         for path in sorted(folder.iterdir())
-        if path.name.endswith(".log")
+        if path.name.endswith(".log") and not path.name.startswith(".")
     )
     return batches_in(found, is_compacted=is_compacted)
 

@@ -29,6 +29,7 @@ from highwater_core.events import EventKind
 from highwater_core.ids import NodeId, Offset
 from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_core.traces import READ_DETAILS
+from tests.pipeline.tampered_copies import TAMPERED_COPIES
 from tests.pipeline.tampered_histories import (
     ALL_OF_M0,
     ASSIGNED_TO_M0,
@@ -486,4 +487,5 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     **TAMPERED_HISTORIES,
     **TAMPERED_SLICES,
+    **TAMPERED_COPIES,
 }

@@ -13,6 +13,7 @@ from highwater_core.common_prefix import common_prefix_bytes
 from highwater_core.internal_topics import INTERNAL_TOPICS
 
 CHECK = "replicas are byte-equal (I3)"
+CHECK_OF_HIGH_WATERMARKS = "log start <= HW <= LEO (I4)"
 _BYTES_SHOWN = 8
 _CRC_FROM, _CRC_TO = 17, 21
 """The bytes of a batch's CRC, which differs wherever anything behind it does."""
@@ -68,7 +69,7 @@ def check_high_watermarks_are_held(
         for replica in replicas
         for wording, offset in _outside(replica)
     )
-    return CheckResult("log start <= HW <= LEO (I4)", len(replicas), findings)
+    return CheckResult(CHECK_OF_HIGH_WATERMARKS, len(replicas), findings)
 
 
 def _outside(replica: ReplicaLog) -> Iterator[tuple[Wording, int]]:

@@ -23,6 +23,7 @@ from highwater_checker.run_folder.documents import (
     Excused,
     Promises,
 )
+from highwater_checker.run_folder.evidence_files import logs_among
 from highwater_checker.run_folder.files import may_be_there
 from highwater_checker.run_folder.histories import (
     Histories,
@@ -77,6 +78,8 @@ class Evidence:
     """Processes whose histories may lack lines."""
     unread: tuple[str, ...] = ()
     """Unreadable and missing evidence, which makes the verdict unknown."""
+    changed: tuple[str, ...] = ()
+    """The files, by their paths in the folder, that are missing or are not as they were written."""
     end_wall_ns: float = math.inf
     """By the nodes' clock, when the final look was taken; infinite where that is not known."""
 
@@ -159,11 +162,14 @@ def read_evidence(folder: Path) -> Evidence:
     unread: list[str] = []
     files = read_small_files(folder)
     unread += files.unread
-    looks = _read_lines(folder / names.LOOKS, decode_looks, unread)
+    looks = _read_lines(folder, names.LOOKS, decode_looks, unread, files.changed)
     final_look = files.look_of_the_end(looks)
     logs = ReplicaLogs({}, (), ())
     if final_look is not None:
-        logs = read_replica_logs(folder / names.SEGMENTS, final_look, files.promises, unread)
+        changed = logs_among(files.changed)
+        logs = read_replica_logs(
+            folder / names.SEGMENTS, final_look, files.promises, unread, changed
+        )
     damaged = set(files.incomplete)
     histories = read_histories(folder / names.HISTORY, unread, damaged)
     traces = read_traces(folder / names.TRACE, unread)
@@ -184,9 +190,9 @@ def read_evidence(folder: Path) -> Evidence:
         lives=lives,
         traces=traces,
         logs=logs,
-        intents=tuple(_read_lines(folder / names.INTENTS, decode_judged, unread)),
+        intents=tuple(_read_lines(folder, names.INTENTS, decode_judged, unread)),
         looks=tuple(looks),
-        probes=tuple(_read_lines(folder / names.PROBES, decode_probes, unread)),
+        probes=tuple(_read_lines(folder, names.PROBES, decode_probes, unread, files.changed)),
         watched=files.watched,
         excused=files.excused,
         node_count=files.node_count,
@@ -194,6 +200,7 @@ def read_evidence(folder: Path) -> Evidence:
         torn_while_alive=files.torn_while_alive,
         incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
+        changed=files.changed,
         end_wall_ns=end_of_run(folder, files.final_look),
     )
 
@@ -293,6 +300,12 @@ def _lives_of(traces: Sequence[TraceEvent], folder: Path, unread: list[str]) -> 
 
 
 def _read_lines(
-    path: Path, read: Callable[[Sequence[bytes]], list[T]], unread: list[str]
+    folder: Path,
+    name: str,
+    read: Callable[[Sequence[bytes]], list[T]],
+    unread: list[str],
+    changed: Collection[str] = (),
 ) -> list[T]:
-    return read_lines(path, read, unread) if may_be_there(path) else []
+    """Return the contents of the file's valid lines; none where it is not as it was written."""
+    found = read_lines(folder / name, read, unread) if may_be_there(folder / name) else []
+    return [] if name in changed else found

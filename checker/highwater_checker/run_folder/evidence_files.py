@@ -8,7 +8,7 @@ bytes may show anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import (
@@ -53,9 +53,12 @@ def written_files(folder: Path) -> dict[str, WrittenFile]:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """Return the paths of the folder's files of evidence."""
+    """Return the paths of the folder's files of evidence.
+
+    Names that begin with a dot are left out: a copy by a Mac puts such files beside others.
+    """
     found = (path for pattern in _PATTERNS for path in sorted(folder.glob(pattern)))
-    return [path.relative_to(folder).as_posix() for path in found]
+    return [path.relative_to(folder).as_posix() for path in found if not path.name.startswith(".")]
 
 
 def not_as_written(
@@ -81,6 +84,14 @@ def not_as_written(
         known = {*written, *_LISTED_LATER}
         added = (name for name in _names_in(folder) if name not in known)
         yield from ((name, f"{text_of(name)} was not there when the run ended") for name in added)
+
+
+def logs_among(names_of_files: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Return the logs to which segments among the files belong, as (broker's folder, log's)."""
+    paths = (PurePath(name).parts for name in names_of_files)
+    return frozenset(
+        (parts[1], parts[2]) for parts in paths if parts[0] == names.SEGMENTS and len(parts) == 4
+    )
 
 
 def _digest(path: Path) -> str:

@@ -107,16 +107,22 @@ def missing_from(at: TopicPartition, asked: AskedReplicas, brokers: Collection[i
 
 
 def read_replica_logs(
-    segments_folder: Path, final_look: Look, promises: Promises | None, unread: list[str]
+    segments_folder: Path,
+    final_look: Look,
+    promises: Promises | None,
+    unread: list[str],
+    changed: Collection[tuple[str, str]] = (),
 ) -> ReplicaLogs:
     """Return the logs of the compared topics.
 
     segments_folder has one folder a broker, and in it one a partition. A log with a batch whose
     records cannot be decoded is left out and reported in `unread`.
+    changed: logs with segments that are not as they were written, as (broker's folder, log's): they
+    are missing. Their files are reported already.
     """
     compacted = compacted_topics(promises)
     found: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
-    reader = _Reader(segments_folder, unread)
+    reader = _Reader(segments_folder, unread, changed)
     missing: list[str] = []
     lagging: list[str] = []
     for at, asked in asked_replicas(final_look, promises).items():
@@ -148,16 +154,21 @@ def read_replica_logs(
 class _Reader:
     """Reads logs, and collects those that cannot be read and those that are damaged."""
 
-    def __init__(self, segments_folder: Path, unread: list[str]) -> None:
+    def __init__(
+        self, segments_folder: Path, unread: list[str], changed: Collection[tuple[str, str]]
+    ) -> None:
         self._folder = segments_folder
         self._unread = unread
+        self._changed = changed
         self.damage: list[Finding] = []
         self.decoding = Decoding()
 
     def batches_of(
         self, at: TopicPartition, broker: int, *, is_compacted: bool
     ) -> tuple[Batch, ...] | None:
-        """Return the log's batches; None where its folder is missing or unreadable."""
+        """Return the log's batches; None where it is missing, unreadable or not as written."""
+        if (of_broker(broker), str(at)) in self._changed:
+            return None
         folder = self._folder / of_broker(broker) / str(at)
         if not may_be_there(folder):
             self._unread.append(f"{at} of broker {broker}: it has no folder")

@@ -45,9 +45,11 @@ T = TypeVar("T")
 class SmallFiles:
     """What was promised and seen, and which processes left a history.
 
-    promises, final_look, watched: None of a run without the file. unread: what cannot be read or is
-    missing. node_count: of brokers and controllers, 0 where no file says it.
+    promises, final_look, watched: None of a run without the file, and final_look where it is not as
+    it was written. unread: what cannot be read or is missing. node_count: of brokers and
+    controllers, 0 where no file says it.
     incomplete: processes whose histories end in half a line, are missing, or are not as written.
+    changed: the files, by their paths in the folder, that are missing or are not as written.
     slices: where the traces of nodes begin that lived before the run.
     """
 
@@ -62,15 +64,18 @@ class SmallFiles:
     node_count: int
     slices: Slices
     unread: tuple[str, ...]
+    changed: tuple[str, ...] = ()
 
     @property
     def last_look_is_final(self) -> bool:
         """Return whether the run's last look stands for the one at the end, which no file has.
 
         A simulated run without one had not settled: its last look was taken amid its faults.
+        None stands for one that the run wrote, and that was lost or changed since.
         """
         may_stand_for_it = self.promises is None or not self.promises.only_in_sync
-        return self.final_look is None and may_stand_for_it
+        had_none = FINAL_LOOK.name not in self.changed
+        return self.final_look is None and had_none and may_stand_for_it
 
     def look_of_the_end(self, looks: Sequence[Look]) -> Look | None:
         """Return the look at the end: where no file has it, the last one of the run, if any."""
@@ -102,6 +107,8 @@ def read_small_files(folder: Path) -> SmallFiles:
     missing = histories_missing(() if promises is None else promises.clients, processes)
     requirements = read_document(REQUIREMENTS, folder, unread) or ()
     final_look = read_document(FINAL_LOOK, folder, unread)
+    if FINAL_LOOK.name in others:
+        final_look = None
     unread += _torn_of_the_living(folder, final_look)
     return SmallFiles(
         promises=promises,
@@ -115,6 +122,7 @@ def read_small_files(folder: Path) -> SmallFiles:
         node_count=(topology.brokers or 0) + (topology.controllers or 0),
         slices=Slices(begins or ()),
         unread=tuple(dict.fromkeys(unread)),
+        changed=tuple(others),
     )
 
 

@@ -87,7 +87,9 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
+    """inventory: of the run, without files that changed since.
+
+    row: of RUNS. producers: by client (p0, p1, ...). wrong: (file, why) of unread ones.
 
     start_wall_ns: when the run began, None if unknown.
     compacted: the run's compacted topics.
@@ -97,6 +99,7 @@ class Documents:
     last_look_is_final: whether the run's last look stands for it.
     """
 
+    inventory: Inventory
     row: Row
     producers: dict[str, Settings]
     wrong: tuple[tuple[str, Wrong], ...]
@@ -128,6 +131,7 @@ def read_documents(inventory: Inventory) -> Documents:
     for document in _JUDGED:
         _read(inventory, document, wrong)
     files = read_small_files(inventory.folder)
+    inventory = inventory.without(files.changed)
     promises = files.promises
     start_wall_ns = None if clock is None else clock.start_wall_ns
     final_look = _final_look(inventory, files, wrong)
@@ -150,6 +154,7 @@ def read_documents(inventory: Inventory) -> Documents:
     }
     excused = tuple({"run_id": inventory.run_id, **asdict(each)} for each in files.excused)
     return Documents(
+        inventory=inventory,
         row=row,
         producers=_producers(promises),
         wrong=tuple(wrong),

@@ -6,12 +6,13 @@ It looks at names and hashes bytes; it decodes no file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from highwater_checker.run_folder import names
 from highwater_checker.run_folder.documents import DOCUMENTS
+from highwater_checker.run_folder.evidence_files import logs_among
 from highwater_checker.run_folder.files import may_be_there, sha256_of, text_of
 from highwater_pipeline.tables import EVENTS, FAULTS, OPERATIONS, PROBES, REPLICA_LOOKS
 
@@ -72,6 +73,21 @@ class Inventory:
     def total_bytes(self) -> int:
         """Return the size of all files that are read."""
         return sum(max(size, 0) for size, _ in self.fingerprint.values())
+
+    def without(self, changed: Collection[str]) -> Inventory:
+        """Return the inventory without the logs, looks and probes that changed since the run.
+
+        The judge reads none of these either (highwater_checker.run_folder.evidence).
+
+        changed: files that are not as they were written, by their paths.
+        """
+        logs = {f"{SEGMENTS}/{broker}/{log}" for broker, log in logs_among(changed)}
+        unread = {names.LOOKS, names.PROBES}.intersection(changed)
+        return replace(
+            self,
+            replicas=tuple(each for each in self.replicas if each.path not in logs),
+            line_files=tuple(each for each in self.line_files if each[0] not in unread),
+        )
 
 
 def take_inventory(folder: Path) -> Inventory:

@@ -56,7 +56,7 @@ def take_in_small(runs: Sequence[Inventory], store: Path) -> Counts:
     rows: dict[str, dict[str, int]] = {}
     quarantined: dict[str, dict[str, int]] = {}
     for run in runs:
-        tables = _tables(run, read_documents(run))
+        tables = _tables(read_documents(run))
         for table, found in tables.items():
             _write(found, table, run.run_id, store)
         rows[run.run_id] = {
@@ -67,8 +67,9 @@ def take_in_small(runs: Sequence[Inventory], store: Path) -> Counts:
     return Counts(rows, quarantined)
 
 
-def _tables(run: Inventory, documents: Documents) -> dict[Table, pa.Table]:
+def _tables(documents: Documents) -> dict[Table, pa.Table]:
     """Return the run's rows of every table, in no order."""
+    run = documents.inventory
     quarantine = whole_files_of(run, documents)
     files = line_files_of(run, documents)
     tables = {

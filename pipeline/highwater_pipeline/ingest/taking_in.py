@@ -65,6 +65,7 @@ def take_in(spark: SparkSession, runs: Sequence[Inventory], store: Path) -> Coun
     accepted rows and the wrong lines are written.
     """
     documents = {run.run_id: read_documents(run) for run in runs}
+    runs = [each.inventory for each in documents.values()]
     with ExitStack() as kept:
         frames = _frames(spark, runs, documents, kept)
         with queries_at_once() as pool:

@@ -19,7 +19,8 @@ from highwater_checker.run_folder.documents import (
 from highwater_checker.run_folder.evidence_files import written_files
 from highwater_checker.run_folder.names import INTENTS, LOOKS
 from highwater_checker.verdict import Outcome, Verdict
-from tests.support.run_on_disk import SENT, broker, write, write_run
+from highwater_wire.kafka.record_batch import build_batch
+from tests.support.run_on_disk import SENT, broker, segment, write, write_run
 
 
 @pytest.fixture
@@ -125,3 +126,44 @@ def test_a_list_without_digests_proves_nothing_of_a_run_that_promised_one(
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.UNKNOWN
     assert "files.json: it lacks digests of files of evidence" in reasons_of(verdict)
+
+
+def lost(run: Path) -> None:
+    """Both replicas have another record than was acknowledged."""
+    for node in (0, 1):
+        write(segment(run, node), build_batch([(None, b"other", 1_000)], 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "told"),
+    [
+        ("history/p0.jsonl", {"I9"}, {"I1"}),
+        ("history/c0.jsonl", {"I1"}, {"I9"}),
+        ("trace/broker-1-1.jsonl", set(), {"I1", "I9"}),
+        (EXCUSED.name, set(), {"I1", "I9"}),
+        (INTENTS, {"I1", "I9"}, set()),
+    ],
+)
+def test_a_finding_that_rests_on_a_changed_file_is_told_and_fails_no_run(
+    run: Path, name: str, kept: set[str], told: set[str]
+) -> None:
+    """Found: a copy that had lost excused.json failed for losses that the run had excused."""
+    lost(run)
+    for each in (INTENTS, EXCUSED.name):
+        write(run / each, b"[]" if each == EXCUSED.name else b"")
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    assert {each.invariant for each in judge_run(run).findings} == {"I1", "I9"}
+    write(run / name, (run / name).read_bytes() + b"\n")
+    verdict = judge_run(run)
+    assert {each.invariant for each in verdict.findings} == kept
+    assert verdict.outcome is (Outcome.FAIL if kept else Outcome.UNKNOWN)
+    unread = [each for check in verdict.checks for each in check.unread]
+    unfounded = [each for each in unread if each.endswith(f": it rests on {name}")]
+    assert {each.partition(":")[0] for each in unfounded} == told
+
+
+def test_only_the_logs_checks_need_no_events(run: Path) -> None:
+    write(segment(run, 1), build_batch([(None, b"other", 1_000)], 0, 0))
+    write(run / FILES.name, FILES.encode(written_files(run)))
+    write(run / "trace" / "broker-1-1.jsonl", b"")
+    assert {each.invariant for each in judge_run(run).findings} == {"I3"}
