@@ -29,6 +29,7 @@ from highwater_checker.invariants.duplicates import (
 )
 from highwater_checker.invariants.empty_fetches import check_empty_fetches
 from highwater_checker.invariants.generations import check_generations, deleted_groups, has_members
+from highwater_checker.invariants.going_on import check_going_on
 from highwater_checker.invariants.high_watermark_in_run import check_high_watermark_in_run
 from highwater_checker.invariants.inconsistent_offsets import check_inconsistent_offsets
 from highwater_checker.invariants.isr import PartitionRecord, check_isr
@@ -44,6 +45,7 @@ from highwater_checker.invariants.replica_equality import (
 from highwater_checker.invariants.successors import check_successors
 from highwater_checker.invariants.transitions import STATE_CHANGES, check_transitions
 from highwater_checker.invariants.truncations import check_truncations
+from highwater_checker.leaders_logs import LeadersLogs
 from highwater_checker.looks import assigned_replicas, leaderships
 from highwater_checker.naming import name_findings
 from highwater_checker.requirements import (
@@ -77,6 +79,7 @@ ABOUT_RECORDS = frozenset(
     {
         "I1", "I4", "I9", "I11", "I20", "I22",
         "unseen", "inconsistent-offsets", "realtime-send", "nonmonotonic-send",
+        "nonmonotonic-poll",
     }
 )  # fmt: skip
 """Invariants of records, which lost disks may violate; of epochs and ISRs they excuse none.
@@ -173,6 +176,9 @@ def _checks(evidence: Evidence) -> Iterator[CheckResult]:
     if has_members(events):
         yield check_generations(events, deleted_groups(traces), evidence.incomplete.processes)
         yield check_deliveries(events, evidence.asked_of_logs, logs, evidence.incomplete)
+    going_on = check_going_on(_whole_histories(evidence), lambda: _leaders_logs(evidence))
+    if going_on.examined:
+        yield going_on
     if evidence.looks:
         yield check_high_watermark_in_run(evidence.looks, traces)
     if evidence.probes:
@@ -255,6 +261,21 @@ def _may_be_unsent(evidence: Evidence) -> Callable[[str], bool]:
     if not evidence.promises.writers_are_known:
         return anything
     return of_processes(followed_processes(evidence.histories))
+
+
+def _whole_histories(evidence: Evidence) -> list[Sequence[HistoryEvent]]:
+    """Return the histories that lack no line: one that is missing may say why a consumer left."""
+    histories = evidence.histories.items()
+    return [own for process, own in histories if process not in evidence.incomplete.processes]
+
+
+def _leaders_logs(evidence: Evidence) -> LeadersLogs:
+    starts = {
+        at: max(log.log_start_offset for log in logs)
+        for at, logs in evidence.logs.by_partition.items()
+        if logs
+    }
+    return LeadersLogs(evidence.traces, evidence.start_wall_ns, starts)
 
 
 def _merged(check: str, results: Sequence[CheckResult]) -> CheckResult:

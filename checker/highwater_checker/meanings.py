@@ -40,7 +40,8 @@ SAFETY: Mapping[str, str] = {
     ),
     "I9": (
         "A record that was read at an offset stays there unchanged. The latest offset that a "
-        "client sees does not fall."
+        "client sees does not fall. A consumer's offset is called out of range only where the log "
+        "of a leader begins above it or ends below it."
     ),
     "I10": (
         "The epoch cache rises in epochs and offsets and fits the batches. A leader's last "
@@ -139,6 +140,9 @@ HISTORIES: Mapping[str, str] = {
     ),
     "aborted-read": "The record of a failed send is in a log, or was read.",
     "unseen": "A consumer that read to the end never read a record that is in the logs.",
+    "nonmonotonic-poll": (
+        "A consumer got a record below one that it had read before, without a cause that I9 has."
+    ),
     "nonmonotonic-send": "One client with one request at a time got a lower offset later.",
     "realtime-send": (
         "A record that was sent after another's acknowledgement has the lower offset."

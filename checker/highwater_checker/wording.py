@@ -61,6 +61,14 @@ class Wording(Enum):
     READ_UNCOMMITTED = "{value:shown} came with the high watermark {high_watermark}"
     READ_AND_GONE = "{value:shown} was read; broker {broker} holds {held:shown}"
     NEVER_READ = "{value:shown} on broker {broker} was never read"
+    REFUSED_WITHOUT_CAUSE = (
+        "{process} was told that it is out of range; the log of whoever led then began no higher "
+        "and ended no lower"
+    )
+    READ_BELOW = (
+        "{value:shown} at {read_offset} was read by {process}, which was to go on here; the log of "
+        "whoever led then began no higher and ended no lower"
+    )
 
     # Committed offsets
     LEADS_WITHOUT_GROUPS = "in leader_epoch {leader_epoch} it leads, and has not loaded its groups"

@@ -102,6 +102,15 @@ def _one_replica_is_enough(self: TopicSettings, topic: str) -> int:
     return 1
 
 
+def _refuse_above_the_high_watermark(
+    self: Partition, fetch_offset: Offset, max_bytes: int, for_follower: bool
+) -> ReadOutcome:
+    if for_follower or not self.serves_clients or fetch_offset <= self.high_watermark:
+        return _read(self, fetch_offset, max_bytes, for_follower)
+    error, start_offset = ErrorCode.OFFSET_OUT_OF_RANGE, self.log_start_offset
+    return ReadOutcome(error, self.high_watermark, start_offset, b"")
+
+
 def _read_to_the_end(
     self: Partition, fetch_offset: Offset, max_bytes: int, for_follower: bool
 ) -> ReadOutcome:
@@ -215,6 +224,14 @@ BUGS = (
         breaks=("I9",),
         shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
         replacements=(Replacement(Partition, "read", _read_to_the_end),),
+    ),
+    PlantedBug(
+        name="consumer_refused_above_high_watermark",
+        summary="a new leader whose high watermark lags calls consumers' offsets out of range",
+        source="KAFKA-725, KIP-207",
+        breaks=("I9",),
+        shows_under=(FaultFamily.PROCESS, FaultFamily.NETWORK),
+        replacements=(Replacement(Partition, "read", _refuse_above_the_high_watermark),),
     ),
     PlantedBug(
         name="latest_offset_told_too_early",

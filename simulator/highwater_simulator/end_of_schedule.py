@@ -10,18 +10,21 @@ again. tests/simulation/test_judge_beside_the_oracle.py compares both on a sampl
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from highwater_checker import leaders_logs
 from highwater_checker.finding import Finding
 from highwater_checker.history import Acknowledged, HistoryEvent, Sends, nobody, sends_of
 from highwater_checker.invariants.acknowledged_records import check_acknowledged_records
 from highwater_checker.invariants.deliveries import check_deliveries
 from highwater_checker.invariants.duplicates import check_duplicates
 from highwater_checker.invariants.generations import has_members
+from highwater_checker.invariants.going_on import check_going_on
 from highwater_checker.invariants.order import check_order
 from highwater_checker.invariants.reads import check_reads
 from highwater_checker.invariants.replica_equality import check_replica_equality
+from highwater_checker.leaders_logs import LeadersLogs
 from highwater_checker.lives import TELLING_DELETIONS, deleted_topics
 from highwater_checker.lives_of_records import TELLING, LivesOfRecords
 from highwater_checker.segments import DamagedLog, ReplicaLog
@@ -70,6 +73,7 @@ def check_end(
     committed_ends: Mapping[TopicPartition, int] | None = None,
     lives: LivesOfRecords = ONE_LIFE,
     retention: bool = False,
+    leaders: Callable[[], LeadersLogs] | None = None,
 ) -> Iterator[Finding]:
     """Yield the violations in each partition's log and in the clients' histories of it.
 
@@ -80,6 +84,7 @@ def check_end(
     over.
     retention: old segments may be gone; then offsets below the highest first segment of the
     replicas are not checked.
+    leaders: their logs; None where nobody asks whether consumers go on where they were.
     """
     logs: dict[TopicPartition, ReplicaLog] = {}
     for at, isr in isr_by_partition.items():
@@ -107,10 +112,18 @@ def check_end(
     promised = _promised(sent, logs, excuses, lives)
     yield from _check_order(sent, promised)
     lasting = [ack for ack in promised if not ack.life.is_over]
-    for reader in readers:
+    read = list(readers)
+    if leaders is not None:
+        yield from _check_going_on(read, leaders, excuses)
+    for reader in read:
         yield from _check_reader(reader, logs, excuses, high_watermarks, lives)
         if has_members(reader.history):
             yield from check_deliveries(reader.history, lasting, logs.values()).findings
+
+
+def leaders_in(trace: TraceLog) -> LeadersLogs:
+    """Return what the leaders' logs had, by virtual time."""
+    return LeadersLogs(trace.in_virtual_time(*leaders_logs.TELLING), start_wall_ns=0)
 
 
 def lives_in(trace: TraceLog, topics: Container[str]) -> LivesOfRecords:
@@ -202,6 +215,22 @@ def _check_reader(
             lambda event: lives.of_read(_place(event), event.offset, event.time_ns),
             to_the_end=is_led and reader.to_the_end,
         ).findings
+
+
+def _check_going_on(
+    readers: Iterable[ReadBy], leaders: Callable[[], LeadersLogs], excuses: Sequence[Excuse]
+) -> Iterator[Finding]:
+    """Yield where consumers left their offsets, but for offsets above lost records."""
+    histories: dict[str, list[HistoryEvent]] = {}
+    for reader in readers:
+        for event in reader.history:  # a group's has those of all its members
+            histories.setdefault(event.process, []).append(event)
+    for finding in check_going_on(histories.values(), leaders).findings:
+        at = TopicPartition(finding.topic, finding.partition)
+        if not any(
+            each.topic_partition == at and finding.offset >= each.start_offset for each in excuses
+        ):
+            yield finding
 
 
 def _place(event: HistoryEvent) -> TopicPartition:

@@ -28,7 +28,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 from highwater_simulator import liveness
 from highwater_simulator.clocks import NS_PER_MS
 from highwater_simulator.coverage import Coverage
-from highwater_simulator.end_of_schedule import check_end, lives_in
+from highwater_simulator.end_of_schedule import check_end, leaders_in, lives_in
 from highwater_simulator.injector import FaultInjector, Outcome
 from highwater_simulator.kernel import SimulationFailed
 from highwater_simulator.liveness import Core, Missing
@@ -415,6 +415,7 @@ class PlanRun:
             },
             lives=lives_in(self.world.trace, {at.topic for at in self.load.partitions}),
             retention=_lets_records_go(self.plan),
+            leaders=lambda: leaders_in(self.world.trace),
         ):
             at = TopicPartition(finding.topic, finding.partition)
             self.oracle.report(at, finding.invariant, finding.message, finding.offset)

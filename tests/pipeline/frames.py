@@ -111,6 +111,7 @@ class Run:
     probes: Sequence[Probe] = ()
     idempotent: Collection[str] = ()
     incomplete: Collection[str] = ()
+    start_wall_ns: int | None = None
 
     def is_idempotent(self, process: str) -> bool:
         return client_of(process) in self.idempotent
@@ -229,6 +230,7 @@ def _run(run: Run) -> Iterator[Row]:
         "outcome": "",
         "world": "docker",
         "data_version": DATA_VERSION,
+        "start_wall_ns": run.start_wall_ns,
         "only_in_sync": run.only_in_sync,
         "to_the_end": run.to_the_end,
         "saw_the_end": run.saw_the_end,

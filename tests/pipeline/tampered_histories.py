@@ -48,6 +48,8 @@ DAMAGED = b"{]\n"
 C0, M0 = "history/c0.jsonl", "history/m0.jsonl"
 OF_ANOTHER = READ.replace(b'"c0"', b'"c9"')
 UNREAD_BY_M0 = of_members(ASSIGNED_TO_M0, COMMITTED_BY_M0)
+REFUSED = READ.replace(b'"ok"', b'"fail"').replace(b'"error":""', b'"error":"OFFSET_OUT_OF_RANGE"')
+REFUSED_BEYOND = REFUSED.replace(b'"offset":0', b'"offset":9')
 
 TAMPERED_HISTORIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "send-with-the-number-of-another": (
@@ -73,6 +75,8 @@ TAMPERED_HISTORIES: dict[str, tuple[Callable[[Path], None], str]] = {
         UNKNOWN,
     ),
     "consumer-that-read-nothing": (having(C0, b""), FAIL),
+    "consumer-refused-an-offset-in-the-log": (having(C0, REFUSED + READ), FAIL),
+    "consumer-refused-an-offset-above-its-leaders-log": (having(C0, READ + REFUSED_BEYOND), PASS),
     "consumer-that-read-nothing-at-its-second-start": (having("history/c0.2.jsonl", b""), FAIL),
     "second-start-of-a-consumer-gone": (
         first_then(

@@ -13,6 +13,7 @@ from highwater_core.internal_topics import OFFSETS_TOPIC
 SHOWN_BY: Mapping[str, str] = {
     "unseen": "I9",
     "inconsistent-offsets": "I9",
+    "nonmonotonic-poll": "I9",
     "realtime-send": "I3",
     "nonmonotonic-send": "I3",
 }

@@ -80,6 +80,8 @@ class Evidence:
     """Unreadable and missing evidence, which makes the verdict unknown."""
     changed: tuple[str, ...] = ()
     """The files, by their paths in the folder, that are missing or are not as they were written."""
+    start_wall_ns: int | None = None
+    """The run's start by the nodes' clock; None where it is not known."""
     end_wall_ns: float = math.inf
     """By the nodes' clock, when the final look was taken; infinite where that is not known."""
 
@@ -201,6 +203,7 @@ def read_evidence(folder: Path) -> Evidence:
         incomplete=incomplete_of(damaged, promises, histories),
         unread=tuple(unread),
         changed=files.changed,
+        start_wall_ns=start_of_run(folder),
         end_wall_ns=end_of_run(folder, files.final_look),
     )
 

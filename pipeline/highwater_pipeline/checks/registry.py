@@ -9,6 +9,7 @@ from highwater_checker.invariants.compactions import CHECK as COMPACTIONS
 from highwater_checker.invariants.coordinators import CHECK as COORDINATORS
 from highwater_checker.invariants.deliveries import CHECK as DELIVERIES
 from highwater_checker.invariants.generations import CHECK as GENERATIONS
+from highwater_checker.invariants.going_on import CHECK as GOING_ON
 from highwater_checker.invariants.reads import CHECK as READS
 from highwater_checker.invariants.transitions import CHECK as TRANSITIONS
 from highwater_checker.invariants.truncations import CHECK as TRUNCATIONS
@@ -53,5 +54,6 @@ CHECKS: Mapping[str, Check] = {
     "committed_offsets": check_in_sql("committed_offsets", COMMITTED_OFFSETS),
     "generations": check_in_sql("generations", GENERATIONS),
     "deliveries": check_in_sql("deliveries", DELIVERIES),
+    "going_on": check_in_sql("going_on", GOING_ON),
     "empty_fetches": empty_fetches.CHECK,
 }

@@ -63,7 +63,7 @@ def reasons_of(verdict: Verdict) -> str:
 def test_a_sound_run_passes_by_all_its_checks(run: Path) -> None:
     verdict = judge_run(run)
     assert verdict.outcome is Outcome.PASS, reasons_of(verdict)
-    assert len(verdict.checks) == 13
+    assert len(verdict.checks) == 14
     assert all(check.examined for check in verdict.checks)
 
 

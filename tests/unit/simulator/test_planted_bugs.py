@@ -322,6 +322,11 @@ def bytes_for_a_consumer_of_uncommitted_records(bench: Bench) -> object:
     return len(bench.lead().read(Offset(0), 10_000, for_follower=False).records) > 0
 
 
+def error_for_a_consumer_of_the_logs_end(bench: Bench) -> object:
+    leader = bench.lead()
+    return leader.read(leader.log_end_offset, 10_000, for_follower=False).error
+
+
 def latest_offset_of_a_new_leader(bench: Bench) -> object:
     bench.lead()
     return bench.lead(epoch=2).latest_offset_for_clients()
@@ -603,6 +608,11 @@ EXPECTED: dict[str, tuple[Probe, object, object]] = {
     "acknowledged_on_append": (status_of_an_append_that_nobody_has, None, ErrorCode.NONE),
     "min_insync_replicas_ignored": (min_insync_replicas, 2, 1),
     "uncommitted_served_to_consumers": (bytes_for_a_consumer_of_uncommitted_records, False, True),
+    "consumer_refused_above_high_watermark": (
+        error_for_a_consumer_of_the_logs_end,
+        ErrorCode.NONE,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    ),
     "latest_offset_told_too_early": (
         latest_offset_of_a_new_leader,
         (ErrorCode.OFFSET_NOT_AVAILABLE, -1),
