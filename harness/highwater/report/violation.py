@@ -55,7 +55,7 @@ def part_of_violation(
 def _headline(told: Explained) -> str:
     """Return the finding in one sentence with its time; its cause is told beside it."""
     at = "" if told.seen_s is None else f" ({told.seen_s:.3f} s from the run's start)"
-    return f"{replace(told.finding, rows=())}{at}"
+    return f"{replace(told.finding, cause='')}{at}"
 
 
 def _partition(told: Explained) -> TopicPartition | None:
