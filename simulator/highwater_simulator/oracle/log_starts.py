@@ -164,7 +164,8 @@ class LogStartChecks:
             is_excess = kept.size_bytes is not None and left_bytes >= kept.size_bytes
             if segment.next_offset > known and not (is_old or is_excess):
                 return False
-        return False
+        # The disk may refuse the segment in which the emptied log is to go on.
+        return bool(segments) and segments[-1].next_offset == replica.log_start_offset
 
     # ------------------------------------------------------------ configurations
 

@@ -128,7 +128,8 @@ def test_a_follower_may_start_lower_again_and_where_a_leader_of_before_did() -> 
         ({"retention_bytes": 100}, 20, True),
         ({"retention_bytes": 101}, 20, False),
         ({"retention_bytes": 0}, 15, False),
-        ({"retention_bytes": 0}, 30, False),
+        ({"retention_bytes": 0}, 30, True),
+        ({"retention_bytes": 1}, 30, False),
         ({"retention_bytes": 10**9}, 20, False),
     ],
 )
@@ -165,13 +166,14 @@ def test_retention_by_age_lets_the_oldest_go_once_all_of_a_segment_is_so_old(
 
 
 @pytest.mark.parametrize("is_begun", [True, False])
-def test_retention_lets_the_last_segment_go_where_the_log_goes_on_in_another(
-    is_begun: bool,
+@pytest.mark.parametrize(("start_offset", "is_right"), [(20, True), (15, False), (21, False)])
+def test_retention_lets_the_last_segment_go_also_where_a_full_disk_refuses_the_next(
+    is_begun: bool, start_offset: int, is_right: bool
 ) -> None:
     judged = Judged(retention_ms=50)
     judged.write(LEADER, (0, NOW_MS - 51), (10, NOW_MS - 51), *[(20, 0)] * is_begun)
-    judged.start_at(LEADER, 20)
-    assert judged.reports == ([] if is_begun else [("I11", 20)])
+    judged.start_at(LEADER, start_offset)
+    assert judged.reports == ([] if is_right else [("I11", start_offset)])
 
 
 def test_the_least_that_was_ever_configured_counts_and_no_limit_is_none() -> None:
